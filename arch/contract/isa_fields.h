@@ -44,7 +44,7 @@ enum class WaitCond : uint8_t {
   kNone = 0, kGe = 1, kGt = 2, kEq = 3, kLe = 4, kLt = 5, kNe = 6, kEventSet = 7, kEventClear = 8,
 };
 
-// `semaphore id <cond> value`; semaphores compare as unsigned 32-bit numbers.
+// `semaphore id <cond> value`, compared as signed 32-bit numbers (docs/hardware-contract.md 2).
 struct Wait {
   WaitCond cond;
   bool value_is_register;  // value is the number of a register, read when the wait starts
