@@ -44,21 +44,21 @@ TEST(Isa, RecordLayout) {
   Bytes b = encoded(vector_add());
   ASSERT_EQ(b.size(), 2 * kRecordBytes);
   EXPECT_EQ(b[0], 64);
-  EXPECT_EQ(b[2], 1);          // one extension
-  EXPECT_EQ(b[3], 1);          // >=
+  EXPECT_EQ(b[2], 1);  // one extension
+  EXPECT_EQ(b[3], 1);  // >=
   EXPECT_EQ(b[4], 10);
-  EXPECT_EQ(b[7], 1);          // inc at completion
+  EXPECT_EQ(b[7], 1);  // inc at completion
   EXPECT_EQ(b[8], 20);
   EXPECT_EQ(b[12], 32);
   EXPECT_EQ(load64(&b[24]), 0x0001000200000003ull);
   EXPECT_EQ(b[33], 128);
   EXPECT_EQ(load32(&b[40]), 512u);
-  EXPECT_EQ(b[44], 10);        // float32
+  EXPECT_EQ(b[44], 10);  // float32
   EXPECT_EQ(b[46], kNoRegister);
   EXPECT_EQ(load16(&b[50]), 64);
-  EXPECT_EQ(b[64], 194);       // extension
+  EXPECT_EQ(b[64], 194);  // extension
   EXPECT_EQ(b[65], 1);
-  EXPECT_EQ(b[64 + 14], 3);    // offset register of src0
+  EXPECT_EQ(b[64 + 14], 3);  // offset register of src0
   EXPECT_EQ(static_cast<int16_t>(load16(&b[64 + 16])), -1);
 }
 
