@@ -8,16 +8,17 @@
 
 namespace base {
 
-// Whose fault it is. Decides the exit code of the emulator and the colour of a message, nothing else.
+// Whose fault it is. Decides the exit code of the emulator and the colour of a message, nothing
+// else.
 enum class Fault {
-  kConfig,         // a platform, timing or option file or value
-  kUsage,          // host software called an interface wrongly
-  kProgram,        // bad NEFF, instruction or descriptor
-  kUndefined,      // software relied on something that the hardware contract leaves open
-  kUnsupported,    // a known feature that is absent; it has a row in the support matrix
-  kResource,       // out of memory, cores, rings, semaphores
-  kIo,             // the host's files and sockets
-  kInternal,       // a defect of the emulator
+  kConfig,       // a platform, timing or option file or value
+  kUsage,        // host software called an interface wrongly
+  kProgram,      // bad NEFF, instruction or descriptor
+  kUndefined,    // software relied on something that the hardware contract leaves open
+  kUnsupported,  // a known feature that is absent; it has a row in the support matrix
+  kResource,     // out of memory, cores, rings, semaphores
+  kIo,           // the host's files and sockets
+  kInternal,     // a defect of the emulator
 };
 
 const char* to_string(Fault fault);
@@ -35,8 +36,8 @@ struct Error {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(google-explicit-constructor)
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -57,7 +58,7 @@ class [[nodiscard]] Result {
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Error error) : error_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
+  Status(Error error) : error_(std::move(error)) {}  // NOLINT
 
   bool ok() const { return !error_.has_value(); }
   explicit operator bool() const { return ok(); }

@@ -28,7 +28,8 @@ Error errno_error(const char* where, const char* what) {
 
 Result<Mapping> Mapping::map_shared(int fd, uint64_t offset, size_t size, bool writable) {
   const int prot = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-  void* at = ::mmap(nullptr, size, prot, MAP_SHARED | MAP_NORESERVE, fd, static_cast<off_t>(offset));
+  void* at =
+      ::mmap(nullptr, size, prot, MAP_SHARED | MAP_NORESERVE, fd, static_cast<off_t>(offset));
   if (at == MAP_FAILED) return errno_error("mmap", "cannot map shared memory");
   Mapping mapping;
   mapping.data_ = static_cast<uint8_t*>(at);

@@ -16,7 +16,8 @@ class BasicSpan {
   constexpr BasicSpan(Byte* data, size_t size) : data_(data), size_(size) {}
   BasicSpan(std::vector<uint8_t>& bytes) : data_(bytes.data()), size_(bytes.size()) {}  // NOLINT
   template <typename B = Byte, typename = std::enable_if_t<std::is_const_v<B>>>
-  BasicSpan(const std::vector<uint8_t>& bytes) : data_(bytes.data()), size_(bytes.size()) {}  // NOLINT
+  BasicSpan(const std::vector<uint8_t>& bytes)
+      : data_(bytes.data()), size_(bytes.size()) {}  // NOLINT
   template <typename B = Byte, typename = std::enable_if_t<std::is_const_v<B>>>
   BasicSpan(BasicSpan<uint8_t> other) : data_(other.data()), size_(other.size()) {}  // NOLINT
 

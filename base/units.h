@@ -13,9 +13,15 @@ constexpr Ps kPsPerUs = 1000 * kPsPerNs;
 constexpr Ps kPsPerMs = 1000 * kPsPerUs;
 constexpr Ps kPsPerS = 1000 * kPsPerMs;
 
-constexpr Ps ns(uint64_t n) { return n * kPsPerNs; }
-constexpr Ps us(uint64_t n) { return n * kPsPerUs; }
-constexpr Ps ms(uint64_t n) { return n * kPsPerMs; }
+constexpr Ps ns(uint64_t n) {
+  return n * kPsPerNs;
+}
+constexpr Ps us(uint64_t n) {
+  return n * kPsPerUs;
+}
+constexpr Ps ms(uint64_t n) {
+  return n * kPsPerMs;
+}
 
 // `bytes` move in `ps` picoseconds. 17 GB/s (decimal) is {17, 1000}: 17 bytes per nanosecond.
 struct Rate {

@@ -1,6 +1,6 @@
-// The PCIe seam: everything a host can do to a device and a device to a host. The machine (hw/) stands
-// below it; driver/kernel, the QEMU front ends and the trace player stand above it, and nothing else
-// of the machine is visible to them.
+// The PCIe seam: everything a host can do to a device and a device to a host. The machine (hw/)
+// stands below it; driver/kernel, the QEMU front ends and the trace player stand above it, and
+// nothing else of the machine is visible to them.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@
 namespace pcie {
 
 struct Identity {
-  uint16_t vendor = 0;    // 0x1D0F
-  uint16_t device = 0;    // hw-registers.md 1.1
-  uint8_t revision = 0;   // hw-registers.md 1.2: selects silicon, emulator or QEMU paths of a driver
+  uint16_t vendor = 0;   // 0x1D0F
+  uint16_t device = 0;   // hw-registers.md 1.1
+  uint8_t revision = 0;  // hw-registers.md 1.2: selects silicon, emulator or QEMU paths of a driver
   uint64_t bar_size[6] = {};  // bytes, 0 = absent; 64-bit BARs occupy the even index
 };
 
 // Backing store of part of a BAR, for direct mapping into a client.
 struct BarMapping {
-  int fd = -1;           // owned by the device, valid as long as the device lives
+  int fd = -1;  // owned by the device, valid as long as the device lives
   uint64_t fd_offset = 0;
   uint64_t length = 0;
   bool writable = false;  // false: loads hit memory, stores must go through bar_write
 };
 
-// One PCIe function. All calls are made from the kernel thread of the machine, take no simulated time
-// and have their effect before they return (posted writes are never reordered or delayed).
+// One PCIe function. All calls are made from the kernel thread of the machine, take no simulated
+// time and have their effect before they return (posted writes are never reordered or delayed).
 class Device {
  public:
   virtual ~Device() = default;
@@ -62,15 +62,16 @@ class Device {
 class HostMemory {
  public:
   virtual ~HostMemory() = default;
-  // Pointer to [phys, phys + length) if it is one host mapping, else null (unmapped or accessor only).
+  // Pointer to [phys, phys + length) if it is one host mapping, else null (unmapped or accessor
+  // only).
   virtual uint8_t* direct(uint64_t phys, uint64_t length) = 0;
   // False when any byte of the range is not host memory; then nothing was transferred.
   virtual bool read(uint64_t phys, base::ByteSpan to) = 0;
   virtual bool write(uint64_t phys, base::ConstByteSpan from) = 0;
 };
 
-// Runs driver code as coroutines on the machine's kernel thread, in simulated time. A driver task may
-// block only in delay() and wait(); everything else it does is a plain call.
+// Runs driver code as coroutines on the machine's kernel thread, in simulated time. A driver task
+// may block only in delay() and wait(); everything else it does is a plain call.
 class HostExecutor {
  public:
   virtual ~HostExecutor() = default;

@@ -1,6 +1,6 @@
-// The character-device boundary inside driver/: what the kernel's VFS would hand to a driver. kernel/
-// implements it; node/ (transport to client processes) and in-process tests call it. All calls are made
-// from a driver task on the machine's kernel thread and may consume simulated time.
+// The character-device boundary inside driver/: what the kernel's VFS would hand to a driver.
+// kernel/ implements it; node/ (transport to client processes) and in-process tests call it. All
+// calls are made from a driver task on the machine's kernel thread and may consume simulated time.
 #pragma once
 
 #include <cstdint>
