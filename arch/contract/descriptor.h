@@ -1,0 +1,140 @@
+// DMA descriptors. Layout of copies: hw-registers.md 3.5. The compute form (metadata slot,
+// operation 0b011) is our decision, docs/hardware-contract.md 6.
+#pragma once
+
+#include <cstdint>
+
+namespace contract {
+
+struct Descriptor {
+  uint32_t w0 = 0;       // length, ring id, packet bits
+  uint32_t w1 = 0;       // M2S: operation word; S2M: zero
+  uint64_t address = 0;  // device address; in a metadata slot: DmaCompute packed
+};
+static_assert(sizeof(Descriptor) == 16);
+
+namespace desc {
+
+constexpr uint32_t kLengthMask = 0xFFFF;  // 0 means 64 KiB
+constexpr uint32_t kMaxLength = 0x1'0000;
+constexpr uint32_t kMaxPacketBytes = 0xF'FFFF;
+constexpr uint32_t kMaxPacketDescriptors = 65;  // 64 buffers and one metadata slot
+constexpr uint32_t kMeta = 1u << 23;
+constexpr uint32_t kRingIdShift = 24;
+constexpr uint32_t kFirst = 1u << 26;
+constexpr uint32_t kLast = 1u << 27;
+constexpr uint32_t kInterrupt = 1u << 28;
+constexpr uint32_t kStrongOrder = 1u << 29;  // S2M, v3 and later
+constexpr uint32_t kDmb = 1u << 30;
+constexpr uint32_t kWriteBarrier = 1u << 26;  // in w1
+constexpr uint32_t kOpMask = 0x03F0'0000;     // operation [25:23] and type [22:20] of w1
+constexpr uint32_t kOpCopy =
+    0x0108'0003;  // operation 0b010, copy source data, first and last block
+constexpr uint32_t kOpCompute = 0x0188'0003;  // operation 0b011
+
+constexpr uint32_t length(uint32_t w0) {
+  const uint32_t n = w0 & kLengthMask;
+  return n == 0 ? kMaxLength : n;
+}
+constexpr uint32_t ring_id(uint32_t w0) {
+  return (w0 >> kRingIdShift) & 3;
+}
+constexpr uint32_t operation(uint32_t w1) {
+  return (w1 >> 23) & 7;
+}
+
+constexpr Descriptor tx_copy(uint64_t from, uint32_t bytes, uint32_t ring_id,
+                             uint32_t flags = kFirst | kLast, bool write_barrier = false) {
+  return {(bytes & kLengthMask) | ring_id << kRingIdShift | flags,
+          kOpCopy | (write_barrier ? kWriteBarrier : 0), from};
+}
+constexpr Descriptor rx(uint64_t to, uint32_t bytes, uint32_t ring_id) {
+  return {(bytes & kLengthMask) | ring_id << kRingIdShift, 0, to};
+}
+
+}  // namespace desc
+
+// Numbers of nrt.h (neff.md 3.6), shared by descriptors, instructions and collectives.
+enum class DType : uint8_t {
+  kInvalid = 0,
+  kUint64 = 1,
+  kInt8 = 2,
+  kUint8 = 3,
+  kInt16 = 4,
+  kUint16 = 5,
+  kBf16 = 6,
+  kFp16 = 7,
+  kInt32 = 8,
+  kUint32 = 9,
+  kFp32 = 0xA,
+  kFp32r = 0xB,
+  kInt64 = 0xC,
+  kFp8E3 = 0xD,
+  kFp8E4 = 0xE,
+  kFp8E5 = 0xF,
+};
+constexpr uint32_t dtype_size(DType t) {
+  switch (t) {
+    case DType::kInt8:
+    case DType::kUint8:
+    case DType::kFp8E3:
+    case DType::kFp8E4:
+    case DType::kFp8E5:
+      return 1;
+    case DType::kInt16:
+    case DType::kUint16:
+    case DType::kBf16:
+    case DType::kFp16:
+      return 2;
+    case DType::kInt32:
+    case DType::kUint32:
+    case DType::kFp32:
+    case DType::kFp32r:
+      return 4;
+    case DType::kUint64:
+    case DType::kInt64:
+      return 8;
+    case DType::kInvalid:
+      return 0;
+  }
+  return 0;
+}
+enum class ReduceOp : uint8_t { kAdd = 0, kFma = 1, kMax = 2, kMin = 3 };
+
+// Contents of the metadata slot that opens a compute packet: FIRST | kMeta, length 0, operation
+// word kOpCompute with the ReduceOp in the type bits [22:20]. The source descriptors follow, the
+// last one carries LAST; each source holds the same element count. Destination bytes = elements x
+// size of dst.
+struct DmaCompute {
+  ReduceOp op = ReduceOp::kAdd;
+  DType src = DType::kInvalid;
+  DType dst = DType::kInvalid;
+  uint8_t sources = 1;        // 1..16
+  bool has_constant = false;  // min and max: starting value; fma: scale of all following sources
+  uint8_t constant_kind = 0;  // 0 float32, 1 int32, 2 uint32
+  uint32_t constant_bits = 0;
+
+  constexpr Descriptor pack(uint32_t ring_id) const {
+    return {desc::kFirst | desc::kMeta | ring_id << desc::kRingIdShift,
+            desc::kOpCompute | static_cast<uint32_t>(op) << 20,
+            static_cast<uint64_t>(constant_bits) << 32 | static_cast<uint32_t>(src) |
+                static_cast<uint32_t>(dst) << 4 | (sources - 1u) << 8 |
+                static_cast<uint32_t>(has_constant) << 12 |
+                static_cast<uint32_t>(constant_kind) << 13};
+  }
+  // The caller has checked that `d` is a metadata slot; field ranges are checked by the DMA engine.
+  static constexpr DmaCompute unpack(const Descriptor& d) {
+    const auto low = static_cast<uint32_t>(d.address);
+    DmaCompute c;
+    c.op = static_cast<ReduceOp>((d.w1 >> 20) & 7);
+    c.src = static_cast<DType>(low & 15);
+    c.dst = static_cast<DType>((low >> 4) & 15);
+    c.sources = static_cast<uint8_t>(((low >> 8) & 15) + 1);
+    c.has_constant = ((low >> 12) & 1) != 0;
+    c.constant_kind = static_cast<uint8_t>((low >> 13) & 3);
+    c.constant_bits = static_cast<uint32_t>(d.address >> 32);
+    return c;
+  }
+};
+
+}  // namespace contract
