@@ -1,0 +1,224 @@
+// Building blocks of instruction records: the fields that every record shares, and the composite
+// operands. Source of truth: neff.md 5.4 (requirements), data/isa/instructions.json (layouts).
+// The encoding is this project's own. Freestanding: no allocation, no exceptions, no libc.
+//
+// Record, 64 bytes, little-endian:
+//   0 opcode, 1 flags, 2 number of extension records, 3 wait condition (bit 7: the wait value is a
+//   register number), 4 wait id, 5/6 read update op/id, 7/8 complete update op/id, 9..11 zero,
+//   12 wait value, 16 read update value, 20 complete update value, 24 debug id, 32..63 operands.
+// Extension record: 0 opcode PSEUDO_EXTENSION, 1 ordinal from 1, 2..3 zero, 4..63 operands.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace contract {
+namespace isa {
+
+constexpr size_t kRecordBytes = 64;
+constexpr unsigned kRegisters = 64;       // per engine, 32 bits each (engine-isa.md 1)
+constexpr unsigned kMaxExtensions = 15;
+constexpr unsigned kPartitions = 128;     // engine-isa.md 2
+constexpr uint8_t kNoRegister = 0xFF;
+constexpr uint8_t kFlagTrace = 1;         // emit a TRACE notification on completion
+constexpr uint8_t kWaitValueIsRegister = 0x80;
+
+enum class Engine : uint8_t { kPe = 0, kAct = 1, kPool = 2, kDve = 3, kSp = 4 };
+constexpr unsigned kEngines = 5;
+
+enum class Memory : uint8_t { kSbuf = 0, kPsum = 1 };
+
+enum class DataType : uint8_t {
+  kUint64 = 1, kInt8 = 2, kUint8 = 3, kInt16 = 4, kUint16 = 5, kBfloat16 = 6, kFloat16 = 7,
+  kInt32 = 8, kUint32 = 9, kFloat32 = 10, kFloat32r = 11, kInt64 = 12,
+  kFloat8e3 = 13, kFloat8e4 = 14, kFloat8e5 = 15,
+};
+
+// Bytes of one element; 0 for a code that is not a data type.
+constexpr unsigned data_type_bytes(DataType type) {
+  constexpr uint8_t kBytes[] = {0, 8, 1, 1, 2, 2, 2, 2, 4, 4, 4, 4, 8, 1, 1, 1};
+  return static_cast<uint8_t>(type) < sizeof kBytes ? kBytes[static_cast<uint8_t>(type)] : 0;
+}
+
+enum class WaitCond : uint8_t {
+  kNone = 0, kGe = 1, kGt = 2, kEq = 3, kLe = 4, kLt = 5, kNe = 6, kEventSet = 7, kEventClear = 8,
+};
+
+// `semaphore id <cond> value`; semaphores compare as unsigned 32-bit numbers.
+struct Wait {
+  WaitCond cond;
+  bool value_is_register;  // value is the number of a register, read when the wait starts
+  uint8_t id;
+  uint32_t value;
+};
+
+enum class UpdateOp : uint8_t {
+  kNone = 0, kInc = 1, kDec = 2, kAdd = 3, kSub = 4, kWrite = 5, kEventSet = 6, kEventClear = 7,
+};
+
+struct Update {
+  UpdateOp op;
+  uint8_t id;
+  uint32_t value;
+};
+
+// An immediate, or a register (then `value` is its number).
+struct Value {
+  uint32_t value;
+  bool is_register;
+};
+
+struct PatternDim {
+  int16_t step;    // elements
+  uint16_t count;  // 0: dimension absent
+};
+
+// Element (p, i0..i3) lies in partition start_partition + p at
+// byte_offset + value of offset_register + bytes * sum(step[j] * i[j]); dimension 0 varies fastest.
+struct TensorOperand {
+  Memory memory;
+  DataType dtype;
+  uint8_t start_partition;
+  uint8_t offset_register;  // kNoRegister, or a register added to byte_offset
+  uint32_t byte_offset;     // inside each partition
+  PatternDim dims[4];       // present dimensions first
+};
+
+constexpr uint64_t element_count(const TensorOperand& t) {
+  uint64_t n = 1;
+  for (const PatternDim& d : t.dims) n *= d.count == 0 ? 1u : d.count;
+  return n;
+}
+
+// [steps][counts] of a collective's tensor, in elements, innermost first; count 0: absent.
+struct Pattern {
+  int32_t step[2];
+  uint32_t count[2];
+};
+
+struct OpInfo {
+  uint8_t opcode;
+  const char* name;
+  uint8_t engines;  // bit per Engine
+  bool supported;   // false: known, typed, not executable
+  bool pseudo;      // replaced when a program is loaded; never fetched by an engine
+  uint8_t extensions;
+  uint8_t max_extensions;  // more than `extensions`: a known form that is not supported
+
+  constexpr bool runs_on(Engine engine) const {
+    return ((engines >> static_cast<unsigned>(engine)) & 1u) != 0;
+  }
+};
+
+enum class DecodeError : uint8_t {
+  kNone = 0,
+  kTruncated,       // fewer bytes than the record and its extensions need
+  kUnknownOpcode,
+  kUnsupported,     // known opcode or form without an implementation
+  kStrayExtension,  // PSEUDO_EXTENSION without an instruction before it
+  kBadExtension,    // number, opcode, ordinal of extension records
+  kBadHeader,       // flags, wait or update fields
+  kReservedNotZero,
+  kFieldRange,      // an operand outside its range, or operands that contradict each other
+};
+
+constexpr const char* to_string(DecodeError error) {
+  switch (error) {
+    case DecodeError::kNone: return "ok";
+    case DecodeError::kTruncated: return "truncated instruction";
+    case DecodeError::kUnknownOpcode: return "unknown opcode";
+    case DecodeError::kUnsupported: return "unsupported instruction";
+    case DecodeError::kStrayExtension: return "extension record without an instruction";
+    case DecodeError::kBadExtension: return "malformed extension record";
+    case DecodeError::kBadHeader: return "malformed flags, wait or update";
+    case DecodeError::kReservedNotZero: return "reserved bytes are not zero";
+    case DecodeError::kFieldRange: return "operand out of range";
+  }
+  return "unknown";
+}
+
+// Byte order does not depend on the host, and the compiler makes one load of it.
+constexpr uint8_t load8(const uint8_t* p) { return p[0]; }
+constexpr uint16_t load16(const uint8_t* p) { return static_cast<uint16_t>(p[0] | (p[1] << 8)); }
+constexpr uint32_t load32(const uint8_t* p) {
+  return static_cast<uint32_t>(load16(p)) | (static_cast<uint32_t>(load16(p + 2)) << 16);
+}
+constexpr uint64_t load64(const uint8_t* p) {
+  return static_cast<uint64_t>(load32(p)) | (static_cast<uint64_t>(load32(p + 4)) << 32);
+}
+constexpr void store8(uint8_t* p, uint8_t v) { p[0] = v; }
+constexpr void store16(uint8_t* p, uint16_t v) {
+  p[0] = static_cast<uint8_t>(v);
+  p[1] = static_cast<uint8_t>(v >> 8);
+}
+constexpr void store32(uint8_t* p, uint32_t v) {
+  store16(p, static_cast<uint16_t>(v));
+  store16(p + 2, static_cast<uint16_t>(v >> 16));
+}
+constexpr void store64(uint8_t* p, uint64_t v) {
+  store32(p, static_cast<uint32_t>(v));
+  store32(p + 4, static_cast<uint32_t>(v >> 32));
+}
+
+// Composite operands. unpack() answers false for a value out of range; it checks reserved bytes.
+
+// 8 bytes: 0 value, 4 kind (0 immediate, 1 register), 5..7 zero.
+constexpr bool unpack(const uint8_t* p, Value* out) {
+  out->value = load32(p);
+  out->is_register = p[4] != 0;
+  if (p[4] > 1 || p[5] != 0 || p[6] != 0 || p[7] != 0) return false;
+  return !out->is_register || out->value < kRegisters;
+}
+constexpr void pack(const Value& in, uint8_t* p) {
+  store32(p, in.value);
+  store32(p + 4, in.is_register ? 1u : 0u);
+}
+
+// 24 bytes: 0 byte offset, 4 dtype, 5 memory, 6 offset register, 7 start partition, 8.. four pairs.
+constexpr bool unpack(const uint8_t* p, TensorOperand* out) {
+  out->byte_offset = load32(p);
+  out->dtype = static_cast<DataType>(p[4]);
+  out->memory = static_cast<Memory>(p[5]);
+  out->offset_register = p[6];
+  out->start_partition = p[7];
+  bool absent = false;
+  for (size_t i = 0; i < 4; ++i) {
+    PatternDim& d = out->dims[i];
+    d.step = static_cast<int16_t>(load16(p + 8 + 4 * i));
+    d.count = load16(p + 10 + 4 * i);
+    if (d.count == 0 ? (i == 0 || d.step != 0) : absent) return false;
+    absent = d.count == 0;
+  }
+  return data_type_bytes(out->dtype) != 0 && p[5] <= 1 &&
+         (p[6] == kNoRegister || p[6] < kRegisters) && p[7] < kPartitions;
+}
+constexpr void pack(const TensorOperand& in, uint8_t* p) {
+  store32(p, in.byte_offset);
+  p[4] = static_cast<uint8_t>(in.dtype);
+  p[5] = static_cast<uint8_t>(in.memory);
+  p[6] = in.offset_register;
+  p[7] = in.start_partition;
+  for (size_t i = 0; i < 4; ++i) {
+    store16(p + 8 + 4 * i, static_cast<uint16_t>(in.dims[i].step));
+    store16(p + 10 + 4 * i, in.dims[i].count);
+  }
+}
+
+// 16 bytes: step0, count0, step1, count1.
+constexpr bool unpack(const uint8_t* p, Pattern* out) {
+  for (size_t i = 0; i < 2; ++i) {
+    out->step[i] = static_cast<int32_t>(load32(p + 8 * i));
+    out->count[i] = load32(p + 8 * i + 4);
+    if (out->count[i] == 0 && (i == 0 || out->step[i] != 0)) return false;
+  }
+  return true;
+}
+constexpr void pack(const Pattern& in, uint8_t* p) {
+  for (size_t i = 0; i < 2; ++i) {
+    store32(p + 8 * i, static_cast<uint32_t>(in.step[i]));
+    store32(p + 8 * i + 4, in.count[i]);
+  }
+}
+
+}  // namespace isa
+}  // namespace contract
