@@ -62,6 +62,33 @@ struct Dhal {
   constexpr bool is_nx_ring(uint32_t e, uint32_t q) const {
     return q == 14 && !is_h2t_engine(e) && (nx_rings >> (e % 16) & 1) != 0;
   }
+  // True when [address, address + size) lies in one window that PROGRAM_ENGINE may write
+  // (driver-ioctl.md 3.4.5). 64-bit arithmetic; an overflowing range is refused.
+  constexpr bool programmable(uint64_t address, uint64_t size) const {
+    const auto inside = [=](uint64_t base, uint64_t length) {
+      return address >= base && address - base <= length && size <= length - (address - base);
+    };
+    if (map.v2()) {
+      return inside(map.nc(0).device, 2 * contract::tpb::kBarWindow) ||
+             inside(map.topsp(0).device, 6 * contract::topsp::kWindow);
+    }
+    constexpr uint64_t kNcBlock = 0x8'0400'0000;
+    constexpr uint64_t kPreproc = 0x12'0000'0000;
+    constexpr uint64_t kPreprocBytes = 0x034C'0000;
+    constexpr uint64_t kTopspStride = 0x4000'0000;
+    for (uint32_t n = 0; n < map.ncs(); ++n) {
+      if (inside(map.nc(n).device, kNcBlock)) return true;
+    }
+    for (uint32_t k = 0; k < 20; ++k) {  // hardware indices: ten per die
+      const uint64_t die0 = map.topsp(k < 10 ? 0 : 8).device;
+      if (inside(die0 + k % 10 * kTopspStride, contract::topsp::kWindow)) return true;
+    }
+    for (uint32_t h = 0; h < map.hbms(); ++h) {
+      if (inside(map.hbm_base(h), map.hbm_size())) return true;
+      if (inside(map.hbm_base(h) + kPreproc, kPreprocBytes)) return true;
+    }
+    return false;
+  }
   // Engines of HBM h that can reach the host (hw-registers.md 2.6), ascending; 16 of them.
   constexpr uint32_t scrub_engine(uint32_t h, uint32_t k) const {
     return map.v2() ? 16 * h + k : 32 * h + 8 * (k / 4) + 4 + k % 4;

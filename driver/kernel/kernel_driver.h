@@ -59,7 +59,7 @@ class KernelDriver : public CharDevice {
   uint32_t device_count() const { return static_cast<uint32_t>(devices_.size()); }
   RangeMarks& range_marks() { return range_marks_; }
   std::vector<uint32_t> neighbours(const NeuronDevice& device) const;  // 3.1.2
-  bool is_host_chunk(const NeuronDevice& first, uint64_t pa, int32_t tgid) const;  // 3.5.4
+  bool is_host_chunk(uint64_t pa, int32_t tgid) const;                 // 3.5.4
   const Context& context() const { return context_; }
   Counters& mutable_counters() { return counters_; }
 
@@ -70,8 +70,7 @@ class KernelDriver : public CharDevice {
                                 const Caller& caller) override;
   void mmap_done(int file, uint64_t va, uint64_t offset, uint64_t length,
                  const Caller& caller) override;
-  void munmap(int file, uint64_t va, uint64_t offset, uint64_t length,
-              const Caller& caller) override;
+  void munmap(int file, uint64_t offset, uint64_t length, const Caller& caller) override;
   int mmio_write(int file, uint64_t bar_offset, uint32_t value, const Caller& caller) override;
   void flush(int file, const Caller& caller) override;
   void release(int file) override;

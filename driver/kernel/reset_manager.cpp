@@ -81,6 +81,10 @@ void ResetManager::stop() {
   device_.context().executor.wake(this);
 }
 
+void ResetManager::wait_stopped() {
+  while (!stopped_) device_.context().executor.wait(&stopped_, pcie::HostExecutor::kForever);
+}
+
 void ResetManager::run() {
   pcie::HostExecutor& executor = device_.context().executor;
   while (!stop_) {

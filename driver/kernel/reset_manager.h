@@ -23,6 +23,7 @@ class ResetManager {
   void run();
   void stop();
   bool stopped() const { return stopped_; }
+  void wait_stopped();
 
   // In the caller's context: tears down what the cores held, queues the request. 0, or 1 when a
   // request with this id is still queued or uncollected.
