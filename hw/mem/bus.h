@@ -1,0 +1,19 @@
+// The control plane's plain interface: what stands behind a register window. A block implements it
+// and exposes it through a TLM socket (hw/mem/sockets.h); tests without a SystemC kernel use it
+// directly.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hw {
+
+class BusTarget {
+ public:
+  virtual ~BusTarget() = default;
+  // Immediate, takes no simulated time. `debug` accesses have no side effects. False is a bus
+  // error.
+  virtual bool access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) = 0;
+};
+
+}  // namespace hw

@@ -1,0 +1,273 @@
+#include "hw/mem/fabric.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace hw {
+
+using contract::AddressMap;
+namespace tpb = contract::tpb;
+
+Fabric::Fabric(const Params& params, const TimingParams& timing, AccessLog& log)
+    : params_(params),
+      timing_(timing),
+      log_(log),
+      dma_chip_(params.name + ".fabric", timing.dma_chip),
+      pcie_up_(params.name + ".pcie.up", timing.pcie),
+      pcie_down_(params.name + ".pcie.down", timing.pcie) {
+  const AddressMap& map = params_.map;
+  for (uint32_t h = 0; h < map.hbms(); ++h) {
+    const std::string name = params_.name + ".hbm" + std::to_string(h);
+    hbm_.push_back(std::make_unique<Memory>(name, map.hbm_size(), Memory::Backing::kShared));
+    hbm_time_.push_back(std::make_unique<BandwidthResource>(name, timing.hbm_stack));
+  }
+  for (uint32_t n = 0; n < map.ncs(); ++n) {
+    const std::string name = params_.name + ".nc" + std::to_string(n);
+    sbuf_.push_back(
+        std::make_unique<Memory>(name + ".sbuf", tpb::kSbufWindow, Memory::Backing::kPrivate));
+    psum_.push_back(std::make_unique<Memory>(name + ".psum", tpb::kPsumStride * tpb::kPartitions,
+                                             Memory::Backing::kPrivate));
+  }
+  crossing_.resize(size_t{map.hbms()} * map.hbms());
+}
+
+Fabric::~Fabric() = default;
+
+bool Fabric::map(uint64_t device, uint64_t size, BusTarget& target, uint64_t base,
+                 const std::string& name) {
+  auto at = std::lower_bound(windows_.begin(), windows_.end(), device,
+                             [](const Mapped& w, uint64_t a) { return w.device < a; });
+  if (size == 0 || (at != windows_.end() && at->device < device + size)) return false;
+  if (at != windows_.begin() && std::prev(at)->device + std::prev(at)->size > device) return false;
+  windows_.insert(at, Mapped{device, size, &target, base, name});
+  last_window_ = 0;
+  return true;
+}
+
+Location Fabric::locate_tpb(uint32_t nc, uint64_t offset) const {
+  if (offset < tpb::kSbufWindow) {
+    const uint64_t in = offset % tpb::kPartitionStride;
+    const uint64_t populated = params_.map.sbuf_partition_bytes();
+    if (in >= populated) return {};
+    if (populated == tpb::kPartitionStride) {
+      return {Space::kSbuf, nc, offset, tpb::kSbufWindow - offset};
+    }
+    return {Space::kSbuf, nc, offset, populated - in};
+  }
+  const uint64_t psum = offset - tpb::kPsum;
+  if (psum < tpb::kPsumStride * tpb::kPartitions) {
+    const uint64_t in = psum % tpb::kPsumStride;
+    if (in >= tpb::kPsumPartitionBytes) return {};
+    return {Space::kPsum, nc, psum, tpb::kPsumPartitionBytes - in};
+  }
+  return {};
+}
+
+Location Fabric::locate_register(uint64_t address) const {
+  if (windows_.empty()) return {};
+  size_t i = last_window_;
+  if (address - windows_[i].device >= windows_[i].size) {
+    auto after = std::upper_bound(windows_.begin(), windows_.end(), address,
+                                  [](uint64_t a, const Mapped& w) { return a < w.device; });
+    if (after == windows_.begin()) return {};
+    i = static_cast<size_t>(after - windows_.begin()) - 1;
+    if (address - windows_[i].device >= windows_[i].size) return {};
+    last_window_ = i;
+  }
+  const uint64_t offset = address - windows_[i].device;
+  return {Space::kRegister, static_cast<uint32_t>(i), offset, windows_[i].size - offset};
+}
+
+Location Fabric::locate(uint64_t address) const {
+  const AddressMap& map = params_.map;
+  // Peer windows first: on v2 they would else look like high local addresses.
+  if (map.is_peer(address)) {
+    const uint32_t chip = map.peer_chip(address);
+    const uint64_t local = map.peer_local(address);
+    if (chip == params_.chip && !map.is_peer(local)) return locate(local);
+    return {Space::kPeer, chip, local, ~0ull};
+  }
+  if (map.is_host(address)) {
+    const uint64_t phys = address - map.host_window();
+    return {Space::kHost, 0, phys, map.host_limit() - phys};
+  }
+  for (uint32_t h = 0; h < map.hbms(); ++h) {
+    const uint64_t offset = address - map.hbm_base(h);
+    if (offset < map.hbm_size()) return {Space::kHbm, h, offset, map.hbm_size() - offset};
+  }
+  for (uint32_t n = 0; n < map.ncs(); ++n) {
+    const uint64_t offset = address - map.nc(n).device;
+    if (offset < tpb::kBarWindow) {
+      const Location at = locate_tpb(n, offset);
+      if (at.space != Space::kNone) return at;
+      break;
+    }
+  }
+  return locate_register(address);
+}
+
+bool Fabric::is_register(uint64_t address) const {
+  const Location at = locate(address);
+  if (at.space != Space::kPeer) return at.space == Space::kRegister;
+  Fabric* peer = port_ != nullptr ? port_->peer(at.index) : nullptr;
+  return peer != nullptr && peer->is_register(at.offset);
+}
+
+Fabric* Fabric::peer_of(const Location& at) {
+  Fabric* peer = port_ != nullptr ? port_->peer(at.index) : nullptr;
+  return peer == this ? nullptr : peer;
+}
+
+uint8_t* Fabric::direct(uint64_t address, uint64_t length) {
+  const Location at = locate(address);
+  if (length > at.length) return nullptr;
+  switch (at.space) {
+    case Space::kHbm:
+      return hbm_[at.index]->at(at.offset, length);
+    case Space::kSbuf:
+      return sbuf_[at.index]->at(at.offset, length);
+    case Space::kPsum:
+      return psum_[at.index]->at(at.offset, length);
+    case Space::kHost:
+      return host_ != nullptr ? host_->direct(at.offset, length) : nullptr;
+    case Space::kPeer: {
+      Fabric* peer = peer_of(at);
+      return peer != nullptr ? peer->direct(at.offset, length) : nullptr;
+    }
+    case Space::kRegister:
+    case Space::kNone:
+      return nullptr;
+  }
+  return nullptr;
+}
+
+SparseRange Fabric::sparse(uint64_t address, uint64_t length) {
+  const Location at = locate(address);
+  if (at.space == Space::kPeer) {
+    Fabric* peer = peer_of(at);
+    return peer != nullptr ? peer->sparse(at.offset, length) : SparseRange{};
+  }
+  Memory* memory = at.space == Space::kHbm ? hbm_[at.index].get() : nullptr;
+  return {direct(address, length), memory, at.offset};
+}
+
+bool Fabric::access(uint64_t address, uint8_t* data, size_t size, bool write, bool debug) {
+  const Location at = locate(address);
+  if (size > at.length) return false;
+  switch (at.space) {
+    case Space::kNone:
+      return false;
+    case Space::kRegister: {
+      const Mapped& window = windows_[at.index];
+      return window.target->access(window.base + at.offset, data, size, write, debug);
+    }
+    case Space::kPeer: {
+      Fabric* peer = peer_of(at);
+      return peer != nullptr && peer->access(at.offset, data, size, write, debug);
+    }
+    case Space::kHost:
+      if (host_ == nullptr) return false;
+      return write ? host_->write(at.offset, {data, size}) : host_->read(at.offset, {data, size});
+    case Space::kHbm:
+    case Space::kSbuf:
+    case Space::kPsum: {
+      uint8_t* memory = direct(address, size);
+      if (memory == nullptr) return false;
+      if (write) {
+        std::memcpy(memory, data, size);
+      } else {
+        std::memcpy(data, memory, size);
+      }
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Fabric::read(uint64_t address, base::ByteSpan to, bool debug) {
+  if (access(address, to.data(), to.size(), false, debug)) return true;
+  std::memset(to.data(), 0, to.size());
+  return false;
+}
+
+bool Fabric::write(uint64_t address, base::ConstByteSpan from, bool debug) {
+  // Targets only read from the buffer of a write.
+  return access(address, const_cast<uint8_t*>(from.data()), from.size(), true, debug);
+}
+
+bool Fabric::read32(uint64_t address, uint32_t& value, bool debug) {
+  uint8_t bytes[4] = {};
+  const bool ok = read(address, {bytes, 4}, debug);
+  value = base::load<uint32_t>(bytes);
+  return ok;
+}
+
+bool Fabric::write32(uint64_t address, uint32_t value, bool debug) {
+  uint8_t bytes[4];
+  base::store(bytes, value);
+  return write(address, {bytes, 4}, debug);
+}
+
+uint32_t Fabric::domain_of_engine(uint32_t engine) const {
+  if (engine >= params_.map.compute_engines()) return kNoDomain;
+  return params_.map.hbm_of_nc(params_.map.nc_of_engine(engine));
+}
+
+BandwidthResource& Fabric::crossing(uint32_t from, uint32_t to) {
+  auto& slot = crossing_[size_t{from} * params_.map.hbms() + to];
+  if (slot == nullptr) {
+    slot = std::make_unique<BandwidthResource>(
+        params_.name + ".cross" + std::to_string(from) + "to" + std::to_string(to),
+        timing_.core_fabric);
+  }
+  return *slot;
+}
+
+void Fabric::path(uint32_t domain, uint64_t address, bool write, uint64_t bytes, Charges& to) {
+  // Every byte passes the chip's DMA fabric once; it is counted where it is read.
+  if (!write && domain != kNoDomain) to.add(dma_chip_, bytes);
+  const Location at = locate(address);
+  uint32_t there = kNoDomain;
+  switch (at.space) {
+    case Space::kHbm:
+      there = at.index;
+      to.add(*hbm_time_[at.index], bytes);
+      break;
+    case Space::kSbuf:
+    case Space::kPsum:
+      there = params_.map.hbm_of_nc(at.index);
+      break;
+    case Space::kHost:
+      to.add(write ? pcie_up_ : pcie_down_, bytes);
+      break;
+    case Space::kPeer:
+      if (Fabric* peer = peer_of(at)) {
+        port_->path(params_.chip, at.index, write, bytes, to);
+        const Location far = peer->locate(at.offset);
+        if (far.space == Space::kHbm) to.add(*peer->hbm_time_[far.index], bytes);
+      }
+      break;
+    case Space::kRegister:
+    case Space::kNone:
+      break;
+  }
+  if (domain != kNoDomain && there != kNoDomain && domain != there) {
+    to.add(write ? crossing(domain, there) : crossing(there, domain), bytes);
+  }
+}
+
+base::Ps Fabric::read_latency(uint64_t address) const {
+  return locate(address).space == Space::kHbm ? timing_.hbm_latency : 0;
+}
+
+std::vector<BandwidthResource*> Fabric::resources() {
+  std::vector<BandwidthResource*> all;
+  for (auto& r : hbm_time_) all.push_back(r.get());
+  for (auto& r : crossing_) {
+    if (r != nullptr) all.push_back(r.get());
+  }
+  all.insert(all.end(), {&dma_chip_, &pcie_up_, &pcie_down_});
+  return all;
+}
+
+}  // namespace hw

@@ -1,0 +1,134 @@
+// One chip's on-chip fabric: decodes device addresses and leads every access to what stands there.
+// Source: hw-registers.md 2 and docs/hardware-contract.md 1.
+//
+//   control plane  read, write, read32, write32: immediate; false is a bus error
+//   data plane     direct: pointer to a contiguous range of plain memory
+//   time plane     path: the bandwidth resources that a transfer occupies
+//
+// Exact: addresses, bus errors. Approximate: which resources a transfer crosses. Between cores, the
+// memory of a core group (v2: a core and its HBM; v3, v4: a core pair and its HBM) is one domain,
+// and each ordered pair of domains has one resource; a DMA engine sits in the domain of its core,
+// the host-copy engines in none. SBUF and PSUM bandwidth is not modelled (20 times HBM, timing.md
+// 6).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "arch/contract/address_map.h"
+#include "arch/pcie/pcie.h"
+#include "base/span.h"
+#include "hw/mem/bus.h"
+#include "hw/mem/memory.h"
+#include "hw/params.h"
+#include "hw/stats.h"
+#include "hw/time/bandwidth.h"
+
+namespace hw {
+
+class Fabric;
+
+// The way to other chips; links implement it.
+class ChipPort {
+ public:
+  virtual ~ChipPort() = default;
+  // Fabric of another chip, or null where no route exists (a bus error).
+  virtual Fabric* peer(uint32_t chip) = 0;
+  // Adds what `bytes` occupy between the chips; `write`: from `self` to `chip`, else back.
+  virtual void path(uint32_t self, uint32_t chip, bool write, uint64_t bytes, Charges& to) = 0;
+};
+
+enum class Space : uint8_t { kNone, kHbm, kSbuf, kPsum, kHost, kRegister, kPeer };
+
+// Where an address leads, and how many contiguous bytes from there lie in the same place.
+struct Location {
+  Space space = Space::kNone;
+  uint32_t index = 0;   // HBM stack, NC, chip, or window
+  uint64_t offset = 0;  // in the memory or window; host physical address; address at the peer
+  uint64_t length = 0;
+};
+
+class Fabric {
+ public:
+  struct Params {
+    std::string name = "chip";  // prefix of resource and memory names
+    contract::AddressMap map;
+    uint32_t chip = 0;  // platform-wide number
+  };
+  static constexpr uint32_t kNoDomain = ~0u;
+
+  Fabric(const Params& params, const TimingParams& timing, AccessLog& log);
+  ~Fabric();
+  Fabric(const Fabric&) = delete;
+  Fabric& operator=(const Fabric&) = delete;
+
+  const contract::AddressMap& address_map() const { return params_.map; }
+  uint32_t chip() const { return params_.chip; }
+  const std::string& name() const { return params_.name; }
+
+  void set_host(pcie::HostMemory* host) { host_ = host; }
+  pcie::HostMemory* host() const { return host_; }
+  void set_port(ChipPort* port) { port_ = port; }
+
+  // Puts a register window at a device address. Accesses reach `target` at base + offset in the
+  // window. Windows must not overlap; false if they do.
+  [[nodiscard]] bool map(uint64_t device, uint64_t size, BusTarget& target, uint64_t base,
+                         const std::string& name);
+
+  // Control plane. A read that fails leaves zeros.
+  bool read(uint64_t address, base::ByteSpan to, bool debug = false);
+  bool write(uint64_t address, base::ConstByteSpan from, bool debug = false);
+  bool read32(uint64_t address, uint32_t& value, bool debug = false);
+  bool write32(uint64_t address, uint32_t value, bool debug = false);
+
+  // Data plane. Null unless the whole range is plain memory that one pointer can span. HBM and SBUF
+  // pages appear on first use of the pointer.
+  uint8_t* direct(uint64_t address, uint64_t length);
+  SparseRange sparse(uint64_t address, uint64_t length);
+  Location locate(uint64_t address) const;
+  bool is_register(uint64_t address) const;
+
+  // Time plane. Domain of a DMA engine of this chip, for path().
+  uint32_t domain_of_engine(uint32_t engine) const;
+  // Adds what `bytes` at `address` occupy when an engine of `domain` reads or writes them.
+  void path(uint32_t domain, uint64_t address, bool write, uint64_t bytes, Charges& to);
+  // Further latency of a read from `address`.
+  base::Ps read_latency(uint64_t address) const;
+
+  Memory& hbm(uint32_t h) { return *hbm_[h]; }
+  Memory& sbuf(uint32_t nc) { return *sbuf_[nc]; }
+  Memory& psum(uint32_t nc) { return *psum_[nc]; }
+  BandwidthResource& hbm_resource(uint32_t h) { return *hbm_time_[h]; }
+  // All resources of the chip's fabric, in a fixed order, for reports.
+  std::vector<BandwidthResource*> resources();
+
+ private:
+  struct Mapped {
+    uint64_t device;
+    uint64_t size;
+    BusTarget* target;
+    uint64_t base;
+    std::string name;
+  };
+  Location locate_register(uint64_t address) const;
+  Location locate_tpb(uint32_t nc, uint64_t offset) const;
+  Fabric* peer_of(const Location& at);
+  bool access(uint64_t address, uint8_t* data, size_t size, bool write, bool debug);
+  BandwidthResource& crossing(uint32_t from, uint32_t to);
+
+  Params params_;
+  TimingParams timing_;
+  AccessLog& log_;
+  pcie::HostMemory* host_ = nullptr;
+  ChipPort* port_ = nullptr;
+  std::vector<Mapped> windows_;  // sorted by device address
+  mutable size_t last_window_ = 0;
+  std::vector<std::unique_ptr<Memory>> hbm_, sbuf_, psum_;
+  std::vector<std::unique_ptr<BandwidthResource>> hbm_time_;
+  std::vector<std::unique_ptr<BandwidthResource>> crossing_;  // domains x domains, made on use
+  BandwidthResource dma_chip_, pcie_up_, pcie_down_;
+};
+
+}  // namespace hw

@@ -1,0 +1,96 @@
+#include "hw/mem/memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace hw {
+
+namespace {
+constexpr uint64_t kPage = 4096;
+
+bool all_zero(const uint8_t* data, uint64_t length) {
+  return data[0] == 0 && std::memcmp(data, data + 1, length - 1) == 0;
+}
+}  // namespace
+
+Memory::~Memory() {
+  if (data_ != nullptr) ::munmap(data_, size_);
+}
+
+bool Memory::open_fd() {
+  if (fd_.valid()) return true;
+  auto fd = base::make_memfd(name_.c_str(), size_);
+  if (!fd) {
+    status_ = fd.error();
+    return false;
+  }
+  fd_ = std::move(*fd);
+  return true;
+}
+
+bool Memory::open() {
+  void* at = MAP_FAILED;
+  if (backing_ == Backing::kShared) {
+    if (!open_fd()) return false;
+    at = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_.get(), 0);
+  } else {
+    at = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                -1, 0);
+  }
+  if (at == MAP_FAILED) {
+    status_ = base::errno_error(name_.c_str(), "cannot map device memory");
+    return false;
+  }
+  data_ = static_cast<uint8_t*>(at);
+  return true;
+}
+
+base::Result<int> Memory::fd() {
+  if (backing_ != Backing::kShared) {
+    return base::Error{base::Fault::kUnsupported, 0, name_, "this memory has no file behind it"};
+  }
+  if (!open_fd()) return status_.error();
+  return fd_.get();
+}
+
+bool Memory::is_hole(uint64_t offset, uint64_t length) const {
+  if (backing_ == Backing::kPrivate) return data_ == nullptr;
+  if (!fd_.valid()) return true;
+  const off_t data = ::lseek(fd_.get(), static_cast<off_t>(offset), SEEK_DATA);
+  // ENXIO: no data from here to the end of the file.
+  return data < 0 ? errno == ENXIO : static_cast<uint64_t>(data) >= offset + length;
+}
+
+void Memory::discard(uint64_t offset, uint64_t length) {
+  if (backing_ == Backing::kShared) {
+    if (!fd_.valid()) return;
+    ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                static_cast<off_t>(length));
+  } else if (data_ != nullptr) {
+    ::madvise(data_ + offset, length, MADV_DONTNEED);
+  }
+}
+
+void copy_sparse(const SparseRange& to, const SparseRange& from, uint64_t length) {
+  const bool to_hole = to.memory != nullptr && to.memory->is_hole(to.offset, length);
+  if (from.memory != nullptr && from.memory->is_hole(from.offset, length)) {
+    if (!to_hole) std::memset(to.data, 0, length);
+    return;
+  }
+  if (!to_hole) {
+    std::memmove(to.data, from.data, length);
+    return;
+  }
+  for (uint64_t done = 0; done < length;) {
+    const uint64_t in_page = (to.offset + done) % kPage;
+    const uint64_t n = std::min(kPage - in_page, length - done);
+    if (!all_zero(from.data + done, n)) std::memcpy(to.data + done, from.data + done, n);
+    done += n;
+  }
+}
+
+}  // namespace hw

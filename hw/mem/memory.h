@@ -1,0 +1,67 @@
+// Demand-backed memory: an HBM stack (memfd, so that other processes can map it), SBUF or PSUM
+// (anonymous). Nothing is reserved before the first touch; untouched pages are holes that read
+// zero.
+//
+// A stack is one mapping made on first touch: its size costs address space only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+#include "base/fd.h"
+
+namespace hw {
+
+class Memory {
+ public:
+  enum class Backing : uint8_t { kShared, kPrivate };
+
+  Memory(std::string name, uint64_t size, Backing backing)
+      : name_(std::move(name)), size_(size), backing_(backing) {}
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory();
+
+  const std::string& name() const { return name_; }
+  uint64_t size() const { return size_; }
+  bool touched() const { return data_ != nullptr; }
+
+  // [offset, offset + length) as one range; null outside the memory or when the host refuses (then
+  // status() has the reason).
+  uint8_t* at(uint64_t offset, uint64_t length) {
+    if (length > size_ || offset > size_ - length) return nullptr;
+    if (data_ == nullptr && !open()) return nullptr;
+    return data_ + offset;
+  }
+  // The memfd of a shared memory, for mapping into clients; made on first use.
+  base::Result<int> fd();
+  const base::Status& status() const { return status_; }
+
+  // No page of the range has ever been written (as far as the host can tell): it reads zero.
+  bool is_hole(uint64_t offset, uint64_t length) const;
+  // The pages become holes again.
+  void discard(uint64_t offset, uint64_t length);
+
+ private:
+  bool open();
+  bool open_fd();
+
+  std::string name_;
+  uint64_t size_;
+  Backing backing_;
+  base::UniqueFd fd_;
+  uint8_t* data_ = nullptr;
+  base::Status status_;
+};
+
+// Copies without making pages: holes of the source stay holes, and pages of zeros are not written
+// over holes. A null memory means that nothing is known about that side (host memory).
+struct SparseRange {
+  uint8_t* data = nullptr;
+  Memory* memory = nullptr;
+  uint64_t offset = 0;  // in memory
+};
+void copy_sparse(const SparseRange& to, const SparseRange& from, uint64_t length);
+
+}  // namespace hw

@@ -1,0 +1,187 @@
+// Declarative registers: one static table per block type, built from the generated register map
+// (contract::RegInfo) and a list of hooks; an instance holds only its values, made on first touch.
+//
+//   struct Counter : hw::RegBlock<Counter> { ... };
+//   const hw::RegTable<Counter>& Counter::table() {
+//     static const hw::RegTable<Counter> t("counter", contract::counter::kRegs, 0x100, {
+//         {contract::counter::kStart, nullptr, &Counter::start},
+//         {contract::counter::kValue, &Counter::value, nullptr}});
+//     return t;
+//   }
+//
+// The one behaviour of every block: naturally aligned 32-bit accesses reach a register. Any other
+// size or alignment reads zeros and writes nothing; so do offsets without a register, reads of
+// write-only and writes of read-only registers. None of these is a bus error. All but reads of
+// write-only registers are counted in the AccessLog, as are accesses to registers that are plain
+// storage here. Debug accesses run no write hook, tell read hooks that they are debug, and are not
+// counted.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "arch/contract/reg.h"
+#include "base/span.h"
+#include "hw/mem/bus.h"
+#include "hw/stats.h"
+
+namespace hw {
+
+// Of an array register, `offset` is that of element 0 in the block, and hooks get the element.
+template <typename Block>
+struct RegHook {
+  uint32_t offset;
+  // Value read; `stored` is what plain storage would return.
+  uint32_t (Block::*read)(uint32_t element, uint32_t stored, bool debug);
+  // Called instead of storing; `value` is what software wrote.
+  void (Block::*write)(uint32_t element, uint32_t value);
+};
+
+template <typename Block>
+class RegTable {
+ public:
+  static constexpr uint16_t kNone = 0xFFFF;
+
+  struct Entry {
+    const contract::RegInfo* info;
+    uint32_t first;  // index of the value of element 0
+    uint32_t (Block::*read)(uint32_t, uint32_t, bool) = nullptr;
+    void (Block::*write)(uint32_t, uint32_t) = nullptr;
+  };
+  struct Word {
+    uint16_t entry = kNone;
+    uint16_t element = 0;
+  };
+
+  template <size_t N>
+  RegTable(const char* name, const contract::RegInfo (&infos)[N], uint32_t window,
+           std::initializer_list<RegHook<Block>> hooks)
+      : name_(name), words_(window / 4) {
+    for (const contract::RegInfo& info : infos) {
+      const auto index = static_cast<uint16_t>(entries_.size());
+      entries_.push_back({&info, values_, nullptr, nullptr});
+      for (uint32_t k = 0; k < info.count; ++k) {
+        const uint32_t at = (info.offset + k * info.stride) / 4;
+        if (at < words_.size()) words_[at] = {index, static_cast<uint16_t>(k)};
+      }
+      values_ += info.count;
+    }
+    for (const RegHook<Block>& hook : hooks) {
+      Entry& entry = entries_[words_.at(hook.offset / 4).entry];
+      entry.read = hook.read;
+      entry.write = hook.write;
+    }
+  }
+
+  const char* name() const { return name_; }
+  uint32_t values() const { return values_; }
+  Word word(uint64_t offset) const {
+    return offset / 4 < words_.size() ? words_[offset / 4] : Word{};
+  }
+  const Entry& entry(uint16_t index) const { return entries_[index]; }
+  const std::vector<Entry>& entries() const { return entries_; }
+
+ private:
+  const char* name_;
+  std::vector<Entry> entries_;
+  std::vector<Word> words_;
+  uint32_t values_ = 0;
+};
+
+// Base of one instance of a register block. Block::table() returns the static table.
+template <typename Block>
+class RegBlock : public BusTarget {
+ public:
+  explicit RegBlock(AccessLog& log) : log_(log) {}
+
+  bool access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) override {
+    const RegTable<Block>& table = Block::table();
+    if (!write) std::memset(data, 0, size);
+    if (size != 4 || offset % 4 != 0) {
+      if (!debug) count(AccessLog::Kind::kPartial, hex(offset), write);
+      return true;
+    }
+    const auto word = table.word(offset);
+    if (word.entry == RegTable<Block>::kNone) {
+      if (!debug) count(AccessLog::Kind::kUnknown, hex(offset), write);
+      return true;
+    }
+    const auto& entry = table.entry(word.entry);
+    if (!entry.info->supported && !debug) {
+      count(AccessLog::Kind::kUnsupported, entry.info->name, write);
+    }
+    if (write) {
+      if (debug && entry.write != nullptr) return true;
+      write_reg(entry, word.element, base::load<uint32_t>(data), debug);
+    } else {
+      base::store(data, read_reg(entry, word.element, debug));
+    }
+    return true;
+  }
+
+  // Stored value of a register by its element-0 offset, without hooks.
+  uint32_t value(uint32_t offset, uint32_t element = 0) const {
+    const auto& entry = Block::table().entry(Block::table().word(offset).entry);
+    return values_ == nullptr ? entry.info->reset : values_[entry.first + element];
+  }
+  void set_value(uint32_t offset, uint32_t value, uint32_t element = 0) {
+    const auto& entry = Block::table().entry(Block::table().word(offset).entry);
+    values()[entry.first + element] = value;
+  }
+  bool reg_touched() const { return values_ != nullptr; }
+  // All registers to their reset values.
+  void reset_registers() { values_.reset(); }
+
+ protected:
+  ~RegBlock() = default;
+  AccessLog& access_log() { return log_; }
+
+ private:
+  using Entry = typename RegTable<Block>::Entry;
+
+  uint32_t read_reg(const Entry& entry, uint32_t element, bool debug) {
+    if (entry.info->access == contract::Access::kWriteOnly && entry.read == nullptr) return 0;
+    const uint32_t stored = values_ == nullptr ? entry.info->reset : values_[entry.first + element];
+    if (entry.read == nullptr) return stored;
+    return (static_cast<Block*>(this)->*entry.read)(element, stored, debug);
+  }
+  void write_reg(const Entry& entry, uint32_t element, uint32_t value, bool debug) {
+    if (entry.info->access == contract::Access::kReadOnly) {
+      if (!debug) count(AccessLog::Kind::kDenied, entry.info->name, true);
+      return;
+    }
+    if (entry.write != nullptr) {
+      (static_cast<Block*>(this)->*entry.write)(element, value);
+    } else {
+      values()[entry.first + element] = value;
+    }
+  }
+  uint32_t* values() {
+    if (values_ == nullptr) {
+      const RegTable<Block>& table = Block::table();
+      values_ = std::make_unique<uint32_t[]>(table.values());
+      for (const Entry& e : table.entries()) {
+        for (uint32_t k = 0; k < e.info->count; ++k) values_[e.first + k] = e.info->reset;
+      }
+    }
+    return values_.get();
+  }
+  void count(AccessLog::Kind kind, const std::string& reg, bool write) {
+    log_.count(Block::table().name(), kind, reg, write);
+  }
+  static std::string hex(uint64_t offset) {
+    static const char digits[] = "0123456789abcdef";
+    std::string text = "0x";
+    for (int shift = 28; shift >= 0; shift -= 4) text += digits[(offset >> shift) & 15];
+    return text;
+  }
+
+  AccessLog& log_;
+  std::unique_ptr<uint32_t[]> values_;
+};
+
+}  // namespace hw

@@ -1,0 +1,66 @@
+// What a run counts, and the hook through which blocks report spans of activity. Counters are the
+// same whether payload moves or is elided, but for elided_bytes and elided_reads.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include "base/units.h"
+
+namespace hw {
+
+struct Counters {
+  uint64_t descriptors = 0;      // consumed, M2S and S2M
+  uint64_t packets = 0;          // DMA packets executed
+  uint64_t compute_packets = 0;  // of these, with a reduction or conversion
+  uint64_t doorbells = 0;        // tail increments accepted
+  uint64_t bytes = 0;            // destination bytes of DMA packets
+  uint64_t register_writes = 0;  // 4-byte DMA writes into register windows (semaphores, doorbells)
+  uint64_t elided_bytes = 0;     // timing-only: payload not moved
+  uint64_t elided_reads = 0;     // timing-only: a check or branch read elided bytes
+  uint64_t dma_errors = 0;       // error causes raised by DMA engines
+  uint64_t bad_doorbells = 0;    // tail increments that overflow or hit a queue without ring
+  uint64_t notifications = 0;    // entries written
+  uint64_t semaphore_updates = 0;
+};
+
+// Register accesses that no block models, by block and name or offset. Ordered, so that reports are
+// repeatable.
+class AccessLog {
+ public:
+  enum class Kind : uint8_t {
+    kUnknown,      // no register at the offset, or no block at the address
+    kUnsupported,  // a known register whose effect is not modelled
+    kPartial,      // not an aligned 32-bit access
+    kDenied,       // write to a read-only register
+  };
+  using Key = std::tuple<std::string, Kind, std::string, bool>;  // block, kind, register, write
+
+  void count(std::string_view block, Kind kind, std::string_view reg, bool write) {
+    ++entries_[Key(block, kind, reg, write)];
+  }
+  const std::map<Key, uint64_t>& entries() const { return entries_; }
+  uint64_t total(Kind kind) const {
+    uint64_t sum = 0;
+    for (const auto& [key, n] : entries_) sum += std::get<1>(key) == kind ? n : 0;
+    return sum;
+  }
+
+ private:
+  std::map<Key, uint64_t> entries_;
+};
+
+// Receives spans; a trace back end implements it. Blocks hold a Tracer* that may be null.
+class Tracer {
+ public:
+  virtual ~Tracer() = default;
+  // A track appears once per name; ids are stable for the run.
+  virtual uint32_t track(const std::string& name) = 0;
+  virtual void span(uint32_t track, base::Ps begin, base::Ps end, const char* name,
+                    uint64_t bytes) = 0;
+};
+
+}  // namespace hw

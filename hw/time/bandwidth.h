@@ -1,0 +1,110 @@
+// A shared resource that moves bytes: DMA engine, HBM stack, fabric direction, link, switch port,
+// PCIe direction. Requests are served in the order of their reservation; a busy period ends at
+// floor(cumulative bytes x ps / bytes of the rate), so cutting a transfer never changes its end.
+//
+// A run is a sequence of packets that a DMA engine executes as one event because it is alone. It
+// claims the resources of its path; whoever reserves one of them meanwhile makes the run yield
+// first.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/units.h"
+#include "hw/time/event_queue.h"
+
+namespace hw {
+
+class Run {
+ public:
+  virtual ~Run() = default;
+  // Keep only what has started before `key`; reserve it now and give up the claims.
+  virtual void yield_to(const EventKey& key) = 0;
+};
+
+class BandwidthResource {
+ public:
+  struct State {
+    base::Ps begin = 0;  // of the busy period
+    base::Ps end = 0;    // of everything reserved so far
+    uint64_t bytes = 0;  // of the busy period
+    base::Ps extra = 0;  // time of the busy period that is not proportional to bytes
+  };
+
+  BandwidthResource(std::string name, base::Rate rate) : name_(std::move(name)), rate_(rate) {}
+  BandwidthResource(const BandwidthResource&) = delete;
+  BandwidthResource& operator=(const BandwidthResource&) = delete;
+
+  const std::string& name() const { return name_; }
+  base::Rate rate() const { return rate_; }
+  const State& state() const { return state_; }
+  uint64_t total_bytes() const { return total_bytes_; }
+  base::Ps busy_ps() const { return busy_ps_; }
+
+  // Serves `bytes` from `key.time` on, behind what was reserved before; returns the end.
+  base::Ps reserve(const EventKey& key, uint64_t bytes, base::Ps extra = 0) {
+    if (run_ != nullptr) run_->yield_to(key);
+    return commit(key.time, bytes, extra);
+  }
+  // As reserve, by the claiming run itself.
+  base::Ps commit(base::Ps at, uint64_t bytes, base::Ps extra) {
+    const base::Ps idle_until = at > state_.end ? at : state_.end;
+    advance(state_, rate_, at, bytes, extra);
+    total_bytes_ += bytes;
+    busy_ps_ += state_.end - idle_until;
+    return state_.end;
+  }
+  // What commit would do to `state`.
+  static base::Ps advance(State& state, base::Rate rate, base::Ps at, uint64_t bytes,
+                          base::Ps extra) {
+    if (at > state.end) state = {at, at, 0, 0};
+    state.bytes += bytes;
+    state.extra += extra;
+    state.end = state.begin + rate.time_for(state.bytes) + state.extra;
+    return state.end;
+  }
+
+  Run* run() const { return run_; }
+  void set_run(Run* run) { run_ = run; }
+
+ private:
+  std::string name_;
+  base::Rate rate_;
+  State state_;
+  uint64_t total_bytes_ = 0;
+  base::Ps busy_ps_ = 0;
+  Run* run_ = nullptr;
+};
+
+// What one packet asks of each resource of its path; a resource appears once.
+struct Charge {
+  BandwidthResource* resource = nullptr;
+  uint64_t bytes = 0;
+  base::Ps extra = 0;
+};
+
+class Charges {
+ public:
+  void add(BandwidthResource& resource, uint64_t bytes, base::Ps extra = 0) {
+    for (Charge& c : items_) {
+      if (c.resource == &resource) {
+        c.bytes += bytes;
+        c.extra += extra;
+        return;
+      }
+    }
+    items_.push_back({&resource, bytes, extra});
+  }
+  void clear() { items_.clear(); }
+  const Charge* begin() const { return items_.data(); }
+  const Charge* end() const { return items_.data() + items_.size(); }
+  size_t size() const { return items_.size(); }
+  const Charge& operator[](size_t i) const { return items_[i]; }
+
+ private:
+  std::vector<Charge> items_;
+};
+
+}  // namespace hw
