@@ -35,8 +35,7 @@ struct Call {
   }
   template <typename T>
   bool write(uint64_t address, const T& value) const {
-    return caller.memory->write(address,
-                                {reinterpret_cast<const uint8_t*>(&value), sizeof value});
+    return caller.memory->write(address, {reinterpret_cast<const uint8_t*>(&value), sizeof value});
   }
   Process* process() const { return device.process(caller.tgid); }
   ProcessCharge* charge() const {

@@ -14,7 +14,9 @@ uint32_t copy_nc(const Chunk& from, const Chunk& to) {
 }
 
 // 3.4.2 picks the other way round: the source's core first.
-uint32_t async_nc(const Chunk& from, const Chunk& to) { return !from.host ? from.nc : to.nc; }
+uint32_t async_nc(const Chunk& from, const Chunk& to) {
+  return !from.host ? from.nc : to.nc;
+}
 
 struct CopyForm {
   uint64_t from_handle = 0, to_handle = 0;
@@ -102,11 +104,20 @@ bool read_program(const Call& call, ProgramForm& form) {
 // The handle after `previous` (3.4.2); false for a value that is none.
 bool next_handle(int32_t previous, int32_t& next) {
   switch (previous) {
-    case uapi::kAsyncNone: next = uapi::kAsync1; return true;
-    case uapi::kAsync1: next = uapi::kAsync2; return true;
-    case uapi::kAsync2: next = uapi::kAsync1; return true;
-    case uapi::kAsyncSync: next = uapi::kAsyncSync; return true;
-    default: return false;
+    case uapi::kAsyncNone:
+      next = uapi::kAsync1;
+      return true;
+    case uapi::kAsync1:
+      next = uapi::kAsync2;
+      return true;
+    case uapi::kAsync2:
+      next = uapi::kAsync1;
+      return true;
+    case uapi::kAsyncSync:
+      next = uapi::kAsyncSync;
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -156,8 +167,8 @@ int mem_copy(const Call& call) {
   Chunk* from = nullptr;
   Chunk* to = nullptr;
   if (const int error = resolve(call, form, &from, &to); error != 0) return error;
-  return call.device.copy(copy_nc(*from, *to), from->pa + form.from_offset,
-                          to->pa + form.to_offset, form.size);
+  return call.device.copy(copy_nc(*from, *to), from->pa + form.from_offset, to->pa + form.to_offset,
+                          form.size);
 }
 
 int mem_buf_copy(const Call& call) {

@@ -71,8 +71,7 @@ int acquire_datastore(const Call& call) {
   uapi::neuron_ds_info request{};
   if (!call.get(request)) return -EFAULT;
   const Chunk* chunk = nullptr;
-  if (const int error =
-          call.device.datastore().acquire(request.pid, call.caller.tgid, &chunk);
+  if (const int error = call.device.datastore().acquire(request.pid, call.caller.tgid, &chunk);
       error != 0) {
     return error;
   }
@@ -97,10 +96,14 @@ int crwl(const Call& call) {
   CrwlLocks& locks = call.device.crwl();
   const int32_t tgid = call.caller.tgid;
   switch (call.request) {
-    case uapi::kCrwlReaderEnter: return locks.reader_enter(request.nc_id, uuid, tgid);
-    case uapi::kCrwlReaderExit: return locks.reader_exit(request.nc_id, uuid, tgid);
-    case uapi::kCrwlWriterEnter: return locks.writer_enter(request.nc_id, uuid, tgid);
-    default: return locks.writer_downgrade(request.nc_id, uuid, tgid);
+    case uapi::kCrwlReaderEnter:
+      return locks.reader_enter(request.nc_id, uuid, tgid);
+    case uapi::kCrwlReaderExit:
+      return locks.reader_exit(request.nc_id, uuid, tgid);
+    case uapi::kCrwlWriterEnter:
+      return locks.writer_enter(request.nc_id, uuid, tgid);
+    default:
+      return locks.writer_downgrade(request.nc_id, uuid, tgid);
   }
 }
 
@@ -175,6 +178,8 @@ int device_ready(const Call& call) {
   return call.put(static_cast<uint8_t>(ok ? 1 : 0)) ? 0 : -EFAULT;
 }
 
-int device_reset_status(const Call& call) { return call.put(uint8_t{1}) ? 0 : -EFAULT; }
+int device_reset_status(const Call& call) {
+  return call.put(uint8_t{1}) ? 0 : -EFAULT;
+}
 
 }  // namespace driver::ioctls

@@ -46,9 +46,9 @@ int device_bdf_ext(const Call& call) {
   uapi::device_bdf_ext bdf{};
   if (!call.get(bdf)) return -EFAULT;
   const uint32_t sum = (call.device.index() + bdf.nd_index) & 0xff;
-  const NeuronDevice* target =
-      sum < static_cast<uint32_t>(uapi::kMaxDevices) ? call.driver.device(static_cast<int>(sum))
-                                                     : nullptr;
+  const NeuronDevice* target = sum < static_cast<uint32_t>(uapi::kMaxDevices)
+                                   ? call.driver.device(static_cast<int>(sum))
+                                   : nullptr;
   if (target == nullptr) return -EINVAL;
   bdf.domain = target->location().domain;
   bdf.bus_number = target->location().bus;
@@ -101,8 +101,8 @@ int logical_to_physical_nc_map(const Call& call) {
   if (!call.get(request)) return -EFAULT;
   if (!call.device.dhal().nc_map) return -FirmwareIo::kNotSupported;
   if (request.max_map_entries > kMapEntries || request.mapping_version != 0) return -EINVAL;
-  const bool v4_pds = call.device.dhal().map.gen == Gen::kV4 &&
-                      call.driver.platform() == PlatformType::kPds;
+  const bool v4_pds =
+      call.device.dhal().map.gen == Gen::kV4 && call.driver.platform() == PlatformType::kPds;
   // A flipped die looks up L xor 6; the table of v4 PDS never flips (3.1.7).
   const uint32_t flip = call.driver.params().force_die_flip && !v4_pds ? 6 : 0;
   std::vector<uint8_t> out(4 + sizeof(uapi::nc_map_entry) * request.max_map_entries);

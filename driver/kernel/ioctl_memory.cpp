@@ -47,7 +47,9 @@ bool read_form(const Call& call, AllocForm& form) {
 }
 
 // Handle -> chunk; the lookup failure of release 2.26 is EINVAL (3.4).
-Chunk* find(const Call& call, uint64_t handle) { return call.device.memory().by_handle(handle); }
+Chunk* find(const Call& call, uint64_t handle) {
+  return call.device.memory().by_handle(handle);
+}
 
 }  // namespace
 

@@ -19,13 +19,18 @@ constexpr uint32_t kCtrlKill = 2;
 constexpr uint32_t kCtrlSetMode = 3;
 constexpr uint32_t kMaxPrintk = 512;
 
-bool standard(const Call& call) { return call.driver.platform() == PlatformType::kStandard; }
+bool standard(const Call& call) {
+  return call.driver.platform() == PlatformType::kStandard;
+}
 
 uint8_t pod_type(const Call& call) {
   switch (call.driver.platform()) {
-    case PlatformType::kUltraServer: return 1;
-    case PlatformType::kPds: return 2;
-    case PlatformType::kStandard: return 0;
+    case PlatformType::kUltraServer:
+      return 1;
+    case PlatformType::kPds:
+      return 2;
+    case PlatformType::kStandard:
+      return 0;
   }
   return 0;
 }
@@ -52,9 +57,12 @@ int control(const Call& call, uapi::pod_ctrl& request, uint32_t mode) {
     case kCtrlRequestPod:
       return call.driver.platform() == PlatformType::kPds ? 0 : -EAGAIN;
     case kCtrlSingleNode:
-    case kCtrlKill: return 0;
-    case kCtrlSetMode: return mode == kModeX1 ? 0 : -FirmwareIo::kNotSupported;
-    default: return -EINVAL;
+    case kCtrlKill:
+      return 0;
+    case kCtrlSetMode:
+      return mode == kModeX1 ? 0 : -FirmwareIo::kNotSupported;
+    default:
+      return -EINVAL;
   }
 }
 

@@ -1,4 +1,5 @@
-// Register services, firmware counters and metrics, semaphores and events: driver-ioctl.md 3.2, 3.6.
+// Register services, firmware counters and metrics, semaphores and events:
+// driver-ioctl.md 3.2, 3.6.
 #include <vector>
 
 #include "contract/regs/misc.h"
@@ -25,8 +26,8 @@ bool to_offset(const Call& call, uint64_t address, uint64_t& offset) {
 
 bool mailbox_word(const Call& call, uint64_t offset) {
   const uint64_t base = call.device.dhal().map.misc_ram().bar0;
-  for (const uint32_t word : {misc::kRequestHi, misc::kRequestLo, misc::kResponseHi,
-                              misc::kResponseLo, misc::kTrigger}) {
+  for (const uint32_t word :
+       {misc::kRequestHi, misc::kRequestLo, misc::kResponseHi, misc::kResponseLo, misc::kTrigger}) {
     if (offset - base < word + 4 && offset - base + 4 > word && offset + 4 > base) return true;
   }
   return false;
@@ -110,8 +111,7 @@ int semaphore(const Call& call) {
   const uint32_t index = request.semaphore_index & 0xffff;
   if (request.nc_id >= call.device.nc_count()) return -E2BIG;
   if (index >= sem::kReadCount) return -EINVAL;
-  const uint64_t block =
-      call.device.dhal().map.nc(request.nc_id).bar0 + contract::tpb::kSemaphores;
+  const uint64_t block = call.device.dhal().map.nc(request.nc_id).bar0 + contract::tpb::kSemaphores;
   const Registers& registers = call.device.registers();
   switch (call.request) {
     case uapi::kSemaphoreRead:

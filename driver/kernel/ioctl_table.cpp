@@ -1,5 +1,5 @@
-// Binds requests to handlers and applies the two gates in front of them: the free-access set and the
-// attach gate. Source: driver-ioctl.md 2.1 to 2.3.
+// Binds requests to handlers and applies the two gates in front of them: the free-access set and
+// the attach gate. Source: driver-ioctl.md 2.1 to 2.3.
 #include "driver/kernel/ioctl.h"
 #include "driver/kernel/kernel_driver.h"
 
@@ -8,9 +8,15 @@ namespace {
 
 using namespace ioctls;  // NOLINT(google-build-using-namespace): the rows below name every handler
 
-int succeed(const Call&) { return 0; }
-int not_an_ioctl(const Call&) { return -ENOTTY; }
-int generic_failure(const Call&) { return -EPERM; }
+int succeed(const Call&) {
+  return 0;
+}
+int not_an_ioctl(const Call&) {
+  return -ENOTTY;
+}
+int generic_failure(const Call&) {
+  return -EPERM;
+}
 
 enum class Match {
   kExact,   // the whole request value

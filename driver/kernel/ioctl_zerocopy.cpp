@@ -1,7 +1,7 @@
 // Zero-copy transfers and extra host-copy queues: driver-ioctl.md 3.4.6, 3.4.7, 3.18, 6.4.
 // Client pages are not host memory of the emulated machine, so "pinning" copies them through host
-// memory of the arena, a group at a time. Exact: checks, queue choice, direct-write path, descriptors
-// of at most 64 KiB. Approximate: one group is in flight instead of two.
+// memory of the arena, a group at a time. Exact: checks, queue choice, direct-write path,
+// descriptors of at most 64 KiB. Approximate: one group is in flight instead of two.
 #include <algorithm>
 #include <vector>
 
@@ -10,9 +10,9 @@
 namespace driver::ioctls {
 namespace {
 
-constexpr uint64_t kGroup = 256 * base::kKiB;        // 64 pages
+constexpr uint64_t kGroup = 256 * base::kKiB;           // 64 pages
 constexpr uint32_t kDirectLimit = 2 * uapi::kPageSize;  // 3.4.6, with Appendix C item 11
-constexpr uint64_t kUserLimit = 1ull << 47;          // end of the user half of the address space
+constexpr uint64_t kUserLimit = 1ull << 47;             // end of the user half of the address space
 
 struct Transfer {
   uint64_t pa = 0;
@@ -130,8 +130,8 @@ int run_batch(const Call& call, const uapi::mem_buf_copy64zc_batches& request,
       return -EINVAL;
     }
     if (!plausible(op.buffer, op.size)) return -EFAULT;
-    all_direct = all_direct && direct_write(call, chunk, op.offset, op.size, to_device,
-                                            batch.bar4_wr_threshold);
+    all_direct = all_direct &&
+                 direct_write(call, chunk, op.offset, op.size, to_device, batch.bar4_wr_threshold);
     ops.push_back(op);
   }
   int error = 0;

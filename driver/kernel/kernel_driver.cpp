@@ -8,6 +8,7 @@
 
 #include "contract/regs/misc.h"
 #include "driver/kernel/reset_manager.h"
+#include "driver/kernel/sysfs_tree.h"
 
 namespace driver {
 namespace {
@@ -18,7 +19,9 @@ constexpr uint32_t kPciCommandMaster = 1u << 2;
 constexpr uint32_t kPciRevision = 8;
 constexpr uint32_t kRoutingLimit = 64;  // hw-registers.md 1.5
 
-bool starts_with(const std::string& text, const char* prefix) { return text.rfind(prefix, 0) == 0; }
+bool starts_with(const std::string& text, const char* prefix) {
+  return text.rfind(prefix, 0) == 0;
+}
 
 // driver-ioctl.md 3.16, lists of 2.26.5.0 (the size suffix takes part in the comparison).
 PlatformType platform_of(const Params& params) {
@@ -36,7 +39,9 @@ base::Error errno_of(int code, std::string where, std::string what) {
   return {base::Fault::kUsage, code, std::move(where), std::move(what)};
 }
 
-std::string node_name(int minor) { return "/dev/neuron" + std::to_string(minor); }
+std::string node_name(int minor) {
+  return "/dev/neuron" + std::to_string(minor);
+}
 
 }  // namespace
 
@@ -62,6 +67,7 @@ void KernelDriver::probe_all() {
     context_.log(error);
     probe_errors_.push_back(std::move(error));
   }
+  sysfs_ = std::make_unique<SysfsTree>(*this, params_);
   probed_ = true;
   context_.executor.wake(&probed_);
 }
@@ -80,8 +86,7 @@ std::string KernelDriver::probe_one(const DeviceSlot& slot) {
   command = pci.config_read(kPciCommand, 2);
   pci.config_write(kPciCommand, 2, command | kPciCommandMaster);
   const auto revision = static_cast<uint8_t>(pci.config_read(kPciRevision, 1));
-  auto device =
-      std::make_unique<NeuronDevice>(context_, pci, slot.location, *product, revision);
+  auto device = std::make_unique<NeuronDevice>(context_, pci, slot.location, *product, revision);
   if (device->registers().size() == 0) return where + ": the register BAR is absent";
   if (!device->probe()) return where + ": firmware does not publish a routing id";
   if (!assign_index(*device)) {
@@ -223,6 +228,20 @@ void KernelDriver::release(int file) {
   NeuronDevice& found = *device(closed.minor);
   TaskLock lock(found.node_mutex, context_.executor);
   if (--found.open_count == 0) found.last_close();
+}
+
+std::vector<SysfsFile> KernelDriver::sysfs_files() const {
+  return sysfs_ == nullptr ? std::vector<SysfsFile>{} : sysfs_->files();
+}
+
+base::Result<std::string> KernelDriver::sysfs_read(const std::string& path) {
+  if (sysfs_ == nullptr) return errno_of(ENOENT, path, "the driver is still probing");
+  return sysfs_->read(path);
+}
+
+base::Status KernelDriver::sysfs_write(const std::string& path, const std::string& text) {
+  if (sysfs_ == nullptr) return errno_of(ENOENT, path, "the driver is still probing");
+  return sysfs_->write(path, text);
 }
 
 }  // namespace driver

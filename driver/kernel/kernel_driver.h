@@ -1,9 +1,10 @@
-// A whole driver instance: the devices of one host, their character nodes, ioctls, mappings and sysfs
-// files, as driver-ioctl.md describes release 2.26.5.0. Reaches hardware only through arch/pcie.
+// A whole driver instance: the devices of one host, their character nodes, ioctls, mappings and
+// sysfs files, as driver-ioctl.md describes release 2.26.5.0. Reaches hardware only through
+// arch/pcie.
 //
-// Use: construct, call start(), then serve clients from driver tasks. open() waits until the device is
-// ready. Nothing here runs by itself: there are no periodic tasks (power samples, metric posts), so an
-// idle driver never moves simulated time.
+// Use: construct, call start(), then serve clients from driver tasks. open() waits until the device
+// is ready. Nothing here runs by itself: there are no periodic tasks (power samples, metric posts),
+// so an idle driver never moves simulated time.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,8 @@ struct DeviceSlot {
   pcie::Device* device = nullptr;
   PciLocation location;
 };
+
+class SysfsTree;
 
 // From the DMI product name (driver-ioctl.md 3.16).
 enum class PlatformType { kStandard, kUltraServer, kPds };
@@ -89,11 +92,11 @@ class KernelDriver : public CharDevice {
   Context context_;
   PlatformType platform_;
   std::map<int, std::unique_ptr<NeuronDevice>> devices_;  // by minor
-  const Product* product_ = nullptr;  // the first device fixes the architecture
+  const Product* product_ = nullptr;                      // the first device fixes the architecture
   RangeMarks range_marks_;
   std::map<int, OpenFile> files_;
   int next_file_ = 1;
-  int notify_delay_ = -1;  // sysfs info/notify_delay, one switch for all devices
+  std::unique_ptr<SysfsTree> sysfs_;  // from the end of the probe on
   bool probed_ = false;
   std::vector<std::string> probe_errors_;
 };

@@ -115,8 +115,7 @@ base::Result<MmapTarget> KernelDriver::mmap(int file, uint64_t offset, uint64_t 
   }
   for (const Resource& resource : resources(target)) {
     if (resource.mmap_offset != offset || resource.length != length) continue;
-    return map_bar(target, resource.bar, resource.bar_offset, length,
-                   write && !resource.read_only);
+    return map_bar(target, resource.bar, resource.bar_offset, length, write && !resource.read_only);
   }
   return errno_of(EPERM, "no chunk or resource has this offset and length");
 }

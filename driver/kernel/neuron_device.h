@@ -1,6 +1,6 @@
-// One Neuron device as the driver holds it: registers, firmware, memory, DMA, rings, queues, locks and
-// attached processes, with its bring-up and process clean-up. Source: hw-registers.md 10.1, 10.2, 10.6,
-// 10.7; driver-ioctl.md 1.3 - 1.5.
+// One Neuron device as the driver holds it: registers, firmware, memory, DMA, rings, queues, locks
+// and attached processes, with its bring-up and process clean-up. Source:
+// hw-registers.md 10.1, 10.2, 10.6, 10.7; driver-ioctl.md 1.3 - 1.5.
 #pragma once
 
 #include <array>
