@@ -89,9 +89,10 @@ uint32_t semaphore_count(uint32_t ranks);
 base::Result<Algorithm> select(const OpRequest& request, uint32_t ranks, bool in_place,
                                const std::string& algo_override);
 
-// Channel buffer that each rank must provide for this operation.
+// Channel buffer that each rank must provide for this operation. `same_chip`: all members are on
+// one chip (then two ranks need none, unless a mesh all-reduce is forced to run in place).
 base::Result<uint64_t> channel_buffer_bytes(const OpRequest& request, uint32_t ranks, bool in_place,
-                                            const PlanOptions& options);
+                                            bool same_chip, const PlanOptions& options);
 
 // Lowers the part of `group[own]`. `group` is in the order of the replica group and holds the
 // addresses of all members; every rank must call it with the same group and request.

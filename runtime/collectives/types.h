@@ -21,7 +21,7 @@ constexpr int kNrtFailure = 1;
 constexpr int kNrtInvalid = 2;
 constexpr int kNrtResource = 4;
 constexpr int kNrtTimeout = 5;
-constexpr int kNrtUnsupported = 1;  // nothing closer exists in the published table
+constexpr int kNrtUnsupported = kNrtInvalid;  // collectives.md 1.2: what is absent is refused
 
 const char* to_string(OpKind kind);      // "all_reduce", "all_gather", "reduce_scatter"
 const char* to_string(Algorithm algo);   // names of reports: "ring", "mesh"
