@@ -10,9 +10,9 @@ using contract::Descriptor;
 using contract::DmaCompute;
 namespace desc = contract::desc;
 
-constexpr uint64_t kUnit = 64;       // shares are cut at multiples of this
-constexpr uint32_t kRingId = 1;      // of the first lap after a queue reset; checks are masked
-constexpr uint32_t kWord = 4;        // a completion write
+constexpr uint64_t kUnit = 64;   // shares are cut at multiples of this
+constexpr uint32_t kRingId = 1;  // of the first lap after a queue reset; checks are masked
+constexpr uint32_t kWord = 4;    // a completion write
 // Up to here one engine moves a message about as fast as sixteen, and signals once.
 constexpr uint64_t kOneEngineBytes = 2048;
 

@@ -112,8 +112,8 @@ class Lowering {
 
   uint64_t increment(uint32_t rank, uint32_t semaphore) const {
     const uint64_t index = group_[rank].semaphore_base + semaphore;
-    return reach(rank, group_[rank].cc_window + contract::topsp::kSemaphores +
-                           contract::sem::kInc + index * contract::sem::kIncStride);
+    return reach(rank, group_[rank].cc_window + contract::topsp::kSemaphores + contract::sem::kInc +
+                           index * contract::sem::kIncStride);
   }
 
   uint64_t address(const Range& range) const {
@@ -150,8 +150,8 @@ class Lowering {
     }
   }
 
-  // True if the parts of `step` and `before` on different engines do not meet: equal cuts, and every
-  // pair of overlapping ranges coincides. Then queue order with a DMB is enough.
+  // True if the parts of `step` and `before` on different engines do not meet: equal cuts, and
+  // every pair of overlapping ranges coincides. Then queue order with a DMB is enough.
   bool same_engine_only(const Step& before, const Step& step) const {
     if (before.bytes != step.bytes) return false;
     const auto meets_badly = [&](const Range& a, const Range& b) {
@@ -292,8 +292,7 @@ uint32_t semaphore_count(uint32_t ranks) {
 }
 
 base::Result<Lowered> plan(const OpRequest& request, const std::vector<RankResources>& group,
-                           uint32_t own, const Completion& completion,
-                           const PlanOptions& options) {
+                           uint32_t own, const Completion& completion, const PlanOptions& options) {
   if (own >= group.size()) return invalid("own index is outside the group");
   if (options.packet_bytes < 64 || options.packet_bytes > contract::desc::kMaxLength) {
     return invalid("packets of " + std::to_string(options.packet_bytes) +

@@ -63,8 +63,8 @@ class Descriptors {
   Descriptors(const OpRequest& request, const RankResources& own, uint32_t engines,
               uint32_t packet_bytes);
 
-  // One step. `barrier`: its first packet waits for the queue to be idle (DMB). `signals`: addresses
-  // of increment windows that every engine adds 1 to when its part is complete.
+  // One step. `barrier`: its first packet waits for the queue to be idle (DMB). `signals`:
+  // addresses of increment windows that every engine adds 1 to when its part is complete.
   void add_step(const std::vector<uint64_t>& sources, uint64_t destination, uint64_t bytes,
                 bool barrier, const std::vector<uint64_t>& signals);
 

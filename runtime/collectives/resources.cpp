@@ -47,9 +47,22 @@ RankResources resources_of(contract::Gen gen, uint32_t global_rank, uint32_t chi
 }
 
 std::vector<uint8_t> serialize(const RankResources& r) {
-  Image image{kImageMagic, r.global_rank, r.chip,      r.nc, r.hbm, static_cast<uint64_t>(r.gen),
-              r.cc_core,   r.cc_window,   r.semaphore_base, r.queue, {}, r.broadcast, r.one_word,
-              r.src,       r.dst,         r.channel_buffer};
+  Image image{kImageMagic,
+              r.global_rank,
+              r.chip,
+              r.nc,
+              r.hbm,
+              static_cast<uint64_t>(r.gen),
+              r.cc_core,
+              r.cc_window,
+              r.semaphore_base,
+              r.queue,
+              {},
+              r.broadcast,
+              r.one_word,
+              r.src,
+              r.dst,
+              r.channel_buffer};
   std::copy(r.udma.begin(), r.udma.end(), image.udma);
   std::vector<uint8_t> out(sizeof image);
   std::memcpy(out.data(), &image, sizeof image);
@@ -71,9 +84,9 @@ base::Result<RankResources> deserialize(const uint8_t* data, size_t size) {
   if (image.semaphore_base >= 256) return bad_field("semaphore_base");
   if (image.queue >= contract::kQueuesPerEngine) return bad_field("queue");
   // Register windows follow from the position; a peer cannot point them elsewhere.
-  RankResources r = resources_of(gen, static_cast<uint32_t>(image.global_rank),
-                                 static_cast<uint32_t>(image.chip), static_cast<uint32_t>(image.nc),
-                                 static_cast<uint32_t>(image.cc_core));
+  RankResources r =
+      resources_of(gen, static_cast<uint32_t>(image.global_rank), static_cast<uint32_t>(image.chip),
+                   static_cast<uint32_t>(image.nc), static_cast<uint32_t>(image.cc_core));
   if (image.cc_window != r.cc_window) return bad_field("cc_window");
   if (!std::equal(r.udma.begin(), r.udma.end(), image.udma)) return bad_field("udma");
   if (image.broadcast != 0 && image.broadcast != r.broadcast) return bad_field("broadcast");

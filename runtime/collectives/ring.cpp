@@ -48,7 +48,8 @@ class Ring {
 
   // Slices of the largest chunk; smaller chunks use the same cuts, ending early.
   void cut(uint64_t largest) {
-    uint64_t slice = (std::max<uint64_t>(options_.slot_bytes, kAlign) + kAlign - 1) / kAlign * kAlign;
+    uint64_t slice =
+        (std::max<uint64_t>(options_.slot_bytes, kAlign) + kAlign - 1) / kAlign * kAlign;
     const uint64_t least = (largest + kMaxSlices - 1) / kMaxSlices;
     if (least > slice) slice = (least + kAlign - 1) / kAlign * kAlign;
     // Two slices at least, so that folding one overlaps moving the next (S = 2, published).
@@ -136,9 +137,8 @@ class Ring {
     const uint32_t incoming = static_cast<uint32_t>(consumed_[p].size());
     const uint64_t to =
         request_.kind == OpKind::kReduceScatter ? slice.offset - chunk.offset : slice.offset;
-    const uint32_t id =
-        builder_.add(p, slice.bytes, operands(p, n_ - 1, slice.offset, incoming),
-                     {p, Buffer::kOutput, to}, {arrival});
+    const uint32_t id = builder_.add(p, slice.bytes, operands(p, n_ - 1, slice.offset, incoming),
+                                     {p, Buffer::kOutput, to}, {arrival});
     if (arrival != kNoStep) consumed_[p].push_back(id);
     return id;
   }
@@ -179,7 +179,8 @@ class Ring {
       slice_ = std::max<uint64_t>(request_.input_bytes, kAlign);
       slices_ = request_.input_bytes == 0 ? 0 : 1;
     }
-    gather_block(0, std::vector<std::vector<uint32_t>>(n_, std::vector<uint32_t>(slices_, kNoStep)));
+    gather_block(0,
+                 std::vector<std::vector<uint32_t>>(n_, std::vector<uint32_t>(slices_, kNoStep)));
     for (uint32_t p = 0; p < n_; ++p) {
       builder_.add(p, request_.input_bytes, {{p, Buffer::kInput, 0}},
                    {p, Buffer::kOutput, p * request_.input_bytes});

@@ -49,12 +49,11 @@ uint64_t fabric_bytes(const Schedule& schedule, uint32_t from, uint32_t to) {
 }
 
 std::string print(const Schedule& schedule) {
-  std::string out = std::string(to_string(schedule.kind)) + " " + to_string(schedule.algorithm) +
-                    ", " + std::to_string(schedule.ranks) + " ranks, " +
-                    std::to_string(schedule.input_bytes) + " -> " +
-                    std::to_string(schedule.output_bytes) + " bytes, channel " +
-                    std::to_string(schedule.channel_bytes) +
-                    (schedule.in_place ? ", in place\n" : "\n");
+  std::string out =
+      std::string(to_string(schedule.kind)) + " " + to_string(schedule.algorithm) + ", " +
+      std::to_string(schedule.ranks) + " ranks, " + std::to_string(schedule.input_bytes) + " -> " +
+      std::to_string(schedule.output_bytes) + " bytes, channel " +
+      std::to_string(schedule.channel_bytes) + (schedule.in_place ? ", in place\n" : "\n");
   for (const Step& step : schedule.steps) {
     out += std::to_string(step.id) + ": rank " + std::to_string(step.rank) + " " +
            text(step.destination) + " = ";

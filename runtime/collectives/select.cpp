@@ -68,8 +68,7 @@ base::Result<Algorithm> select(const OpRequest& request, uint32_t ranks, bool in
   const uint64_t size = report_size(request);
   const uint64_t limit = ranks <= 2 ? kMeshBelow2 : kMeshBelowN;
   // Single-step mesh all-reduce cannot overwrite what the peers still read; ring can.
-  const bool mesh_runs = ranks <= kMeshRanks &&
-                         !(in_place && request.kind == OpKind::kAllReduce);
+  const bool mesh_runs = ranks <= kMeshRanks && !(in_place && request.kind == OpKind::kAllReduce);
   return mesh_runs && size < limit ? Algorithm::kMesh : Algorithm::kRing;
 }
 

@@ -13,8 +13,8 @@ base::Error bad(const std::string& what) {
   return {base::Fault::kInternal, kNrtFailure, "schedule", what};
 }
 
-// Bytes of a buffer that have one origin: byte i of the interval is the fold of byte `origin` + i of
-// the inputs of `terms`, in this order.
+// Bytes of a buffer that have one origin: byte i of the interval is the fold of byte `origin` + i
+// of the inputs of `terms`, in this order.
 struct Value {
   uint64_t end = 0;
   uint64_t origin = 0;

@@ -34,10 +34,9 @@ class Bench {
     request_.dtype = c.dtype;
     request_.op = c.op;
     request_.input_bytes = c.elements * size;
-    request_.output_bytes = c.kind == OpKind::kAllReduce ? request_.input_bytes
-                            : c.kind == OpKind::kAllGather
-                                ? request_.input_bytes * c.ranks
-                                : request_.input_bytes / c.ranks;
+    request_.output_bytes = c.kind == OpKind::kAllReduce   ? request_.input_bytes
+                            : c.kind == OpKind::kAllGather ? request_.input_bytes * c.ranks
+                                                           : request_.input_bytes / c.ranks;
     options_.algo_override = c.algo;
     for (uint32_t r = 0; r < c.ranks; ++r) group_.push_back(place(r));
   }
@@ -46,8 +45,7 @@ class Bench {
   void run() {
     for (uint32_t r = 0; r < c_.ranks; ++r) fill(r);
     for (uint32_t r = 0; r < c_.ranks; ++r) {
-      const auto lowered =
-          plan(request_, group_, r, {group_[r].one_word + 64, 1}, options_);
+      const auto lowered = plan(request_, group_, r, {group_[r].one_word + 64, 1}, options_);
       ASSERT_TRUE(lowered) << lowered.error().message();
       algorithm = lowered->algorithm;
       text += lowered->describe();
@@ -79,8 +77,8 @@ class Bench {
   RankResources place(uint32_t rank) const {
     const contract::AddressMap map{c_.gen};
     const uint32_t nc = rank % c_.ncs_per_chip;
-    RankResources r = resources_of(c_.gen, rank, rank / c_.ncs_per_chip, nc,
-                                   nc * map.topsps_per_nc());
+    RankResources r =
+        resources_of(c_.gen, rank, rank / c_.ncs_per_chip, nc, nc * map.topsps_per_nc());
     if (!c_.broadcast) r.broadcast = 0;
     r.semaphore_base = rank % 3 * 7;
     const uint64_t base = map.hbm_base(r.hbm) + (nc + 1) * 0x1000'0000ull;
@@ -121,8 +119,7 @@ class Bench {
     }
     bool same_chip = true;
     for (const RankResources& peer : group_) same_chip = same_chip && peer.chip == r.chip;
-    const auto channel =
-        channel_buffer_bytes(request_, c_.ranks, c_.in_place, same_chip, options_);
+    const auto channel = channel_buffer_bytes(request_, c_.ranks, c_.in_place, same_chip, options_);
     machine_.add_memory(r.chip, r.channel_buffer, std::vector<uint8_t>(*channel, 0xDD));
   }
 
@@ -194,10 +191,10 @@ class Bench {
 };
 
 void run(const Case& c) {
-  SCOPED_TRACE(std::string(to_string(c.kind)) + " dtype " + std::to_string(static_cast<int>(c.dtype)) +
-               " elements " + std::to_string(c.elements) + " ranks " + std::to_string(c.ranks) +
-               " algo " + c.algo + (c.in_place ? " in place" : "") + " seed " +
-               std::to_string(c.seed));
+  SCOPED_TRACE(std::string(to_string(c.kind)) + " dtype " +
+               std::to_string(static_cast<int>(c.dtype)) + " elements " +
+               std::to_string(c.elements) + " ranks " + std::to_string(c.ranks) + " algo " +
+               c.algo + (c.in_place ? " in place" : "") + " seed " + std::to_string(c.seed));
   Bench bench(c);
   bench.run();
 }

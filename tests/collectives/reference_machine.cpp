@@ -45,8 +45,8 @@ FloatFormat format_of(DType dtype) {
 }
 
 template <typename T>
-void fold_integers(contract::ReduceOp op, const std::vector<const uint8_t*>& sources, uint64_t bytes,
-                   uint8_t* out) {
+void fold_integers(contract::ReduceOp op, const std::vector<const uint8_t*>& sources,
+                   uint64_t bytes, uint8_t* out) {
   for (uint64_t at = 0; at < bytes; at += sizeof(T)) {
     T value = base::load<T>(sources[0] + at);
     for (size_t k = 1; k < sources.size(); ++k) {
@@ -104,9 +104,9 @@ void encode_float(DType dtype, double value, uint8_t* to) {
     }
     auto whole = static_cast<uint32_t>(units);
     const uint32_t hidden = 1u << f.mantissa_bits;
-    bits = whole < hidden ? whole
-                          : static_cast<uint32_t>(exponent + f.bias) << f.mantissa_bits |
-                                (whole - hidden);
+    bits = whole < hidden
+               ? whole
+               : static_cast<uint32_t>(exponent + f.bias) << f.mantissa_bits | (whole - hidden);
   }
   if (negative) bits |= 1u << (f.mantissa_bits + f.exponent_bits);
   std::memcpy(to, &bits, contract::dtype_size(dtype));
@@ -212,8 +212,7 @@ uint8_t* ReferenceMachine::at(uint32_t chip, uint64_t address, uint64_t bytes) {
   }
   --it;
   const uint64_t offset = address - it->first.second;
-  if (it->first.first != chip || offset > it->second.size() ||
-      bytes > it->second.size() - offset) {
+  if (it->first.first != chip || offset > it->second.size() || bytes > it->second.size() - offset) {
     fail("access outside declared memory at " + std::to_string(address));
     return nullptr;
   }
@@ -392,8 +391,9 @@ bool ReferenceMachine::run() {
     if (std::none_of(order.begin(), order.end(), [&](size_t i) { return actors[i](); })) break;
   }
   for (const Core& core : cores_) {
-    if (core.remaining != 0) fail("rank " + std::to_string(core.resources.global_rank) +
-                                  " waits for ever at record " + std::to_string(core.pc));
+    if (core.remaining != 0)
+      fail("rank " + std::to_string(core.resources.global_rank) + " waits for ever at record " +
+           std::to_string(core.pc));
   }
   return error.empty();
 }

@@ -27,8 +27,19 @@ base::Result<Schedule> build(Algorithm algorithm, const OpRequest& r, uint32_t r
 
 // Sizes around the cuts: 64-byte units, slots, slices.
 std::vector<uint64_t> sizes() {
-  return {0,    2,         4,         62,         64,         66,          126,
-          1026, 64 * kKiB, 512 * kKiB - 2, 512 * kKiB, 512 * kKiB + 2, 5000 * kKiB + 6,
+  return {0,
+          2,
+          4,
+          62,
+          64,
+          66,
+          126,
+          1026,
+          64 * kKiB,
+          512 * kKiB - 2,
+          512 * kKiB,
+          512 * kKiB + 2,
+          5000 * kKiB + 6,
           1024 * 1024 * kKiB};
 }
 
@@ -55,12 +66,11 @@ TEST_P(ScheduleTest, IsCorrectForEverySize) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, ScheduleTest,
-    testing::Combine(testing::Values(Algorithm::kRing, Algorithm::kMesh),
-                     testing::Values(OpKind::kAllReduce, OpKind::kAllGather,
-                                     OpKind::kReduceScatter),
-                     testing::Values(1u, 2u, 3u, 4u, 5u, 8u)));
+INSTANTIATE_TEST_SUITE_P(All, ScheduleTest,
+                         testing::Combine(testing::Values(Algorithm::kRing, Algorithm::kMesh),
+                                          testing::Values(OpKind::kAllReduce, OpKind::kAllGather,
+                                                          OpKind::kReduceScatter),
+                                          testing::Values(1u, 2u, 3u, 4u, 5u, 8u)));
 
 TEST(Schedule, ChunksAreMultiplesOf64BytesAndCoverTheBuffer) {
   for (const uint64_t bytes : {0ull, 1ull, 63ull, 64ull, 65ull, 1000ull, 1000001ull}) {
