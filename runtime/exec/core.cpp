@@ -25,6 +25,7 @@ constexpr uint32_t kRingIdS2m = 1u << 11;
 }  // namespace
 
 uint32_t RangeAllocator::allocate(uint32_t count) {
+  const std::lock_guard<std::mutex> lock(*mutex_);
   uint32_t run = 0;
   for (uint32_t i = 0; i < size() && count != 0; ++i) {
     run = used_[i] ? 0 : run + 1;
@@ -37,6 +38,7 @@ uint32_t RangeAllocator::allocate(uint32_t count) {
 }
 
 void RangeAllocator::release(uint32_t first, uint32_t count) {
+  const std::lock_guard<std::mutex> lock(*mutex_);
   std::fill(used_.begin() + first, used_.begin() + first + count, false);
 }
 
@@ -124,7 +126,7 @@ MemoryPlace Core::place(uint32_t category, uint64_t alignment) const {
 }
 
 base::Result<std::shared_ptr<DeviceBuffer>> Core::scratchpad(uint64_t bytes) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(scratchpad_mutex_);
   if (scratchpad_ && scratchpad_->size() >= bytes) return scratchpad_;
   const uint64_t pages = (bytes + kScratchpadPage - 1) / kScratchpadPage;
   auto buffer = DeviceBuffer::allocate(device_, pages * kScratchpadPage,

@@ -18,16 +18,19 @@ namespace nrt {
 
 class LoadedProgram;
 
-// First-fit allocator of small index ranges (CC program records, operations, semaphores).
+// First-fit allocator of small index ranges (CC program records, operations, semaphores); for any
+// thread.
 class RangeAllocator {
  public:
-  explicit RangeAllocator(uint32_t size) : used_(size, false) {}
+  explicit RangeAllocator(uint32_t size)
+      : mutex_(std::make_unique<std::mutex>()), used_(size, false) {}
   // First index of `count` free ones, or `size` if there are none.
   uint32_t allocate(uint32_t count);
   void release(uint32_t first, uint32_t count);
   uint32_t size() const { return static_cast<uint32_t>(used_.size()); }
 
  private:
+  std::unique_ptr<std::mutex> mutex_;
   std::vector<bool> used_;
 };
 
@@ -77,6 +80,9 @@ class Core {
   LoadedProgram* active = nullptr;  // program whose rings are attached; guarded by mutex()
   bool unusable = false;            // after a fatal error, until the next nrt_init
   uint32_t loaded_models = 0;
+  // The driver's reader lock that tells who runs what; guarded by mutex().
+  bool has_lock = false;
+  std::array<uint8_t, 32> lock_uuid{};
 
  private:
   Core(std::shared_ptr<Device> device, uint32_t nc, uint32_t vnc)
@@ -93,6 +99,7 @@ class Core {
   std::array<NotificationQueue, contract::kEnginesPerNc> engine_queues_;
   std::vector<CcCore> cc_cores_;
   DeviceBuffer constants_;
+  std::mutex scratchpad_mutex_;
   std::shared_ptr<DeviceBuffer> scratchpad_;
 };
 

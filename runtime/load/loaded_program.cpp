@@ -68,6 +68,7 @@ base::Status Ring::create(const std::shared_ptr<Device>& device, const MemoryPla
   auto buffer = DeviceBuffer::allocate(device, entries * sizeof(contract::Descriptor), place);
   if (!buffer) return buffer.error();
   memory = std::move(*buffer);
+  length = static_cast<uint32_t>(entries);
   return {};
 }
 
@@ -404,8 +405,8 @@ base::Status LoadedProgram::attach_rings(const std::vector<const HardwareQueue*>
       ndl_queue_init& entry = batch->entries[i];
       entry.eng_id = core_.dma_engine(queue.engine);
       entry.qid = queue.queue;
-      entry.tx_desc_count = queue.m2s.length();
-      entry.rx_desc_count = queue.s2m.length();
+      entry.tx_desc_count = queue.m2s.length;
+      entry.rx_desc_count = queue.s2m.length;
       entry.tx_handle = queue.m2s.memory.handle();
       entry.rx_handle = queue.s2m.memory.handle();
     }
@@ -424,8 +425,12 @@ base::Status LoadedProgram::take_lock() {
   base::store<uint32_t>(uuid.value + 16, context_.model_id);
   ndl_device_t* device = core_.device().handle();
   const int nc = static_cast<int>(core_.nc());
-  if (core_.has_lock) ndl_crwl_reader_exit(device, nc, core_.lock_uuid);
-  core_.has_lock = false;
+  if (core_.has_lock) {
+    neuron_uuid previous{};
+    std::memcpy(previous.value, core_.lock_uuid.data(), core_.lock_uuid.size());
+    ndl_crwl_reader_exit(device, nc, previous);
+    core_.has_lock = false;
+  }
   errno = 0;
   if (ndl_crwl_writer_enter(device, nc, uuid) != 0 && errno != EALREADY) {
     if (errno == EBUSY) return error(NRT_EXEC_NC_BUSY, "The core runs another model");
@@ -433,7 +438,7 @@ base::Status LoadedProgram::take_lock() {
   }
   if (ndl_crwl_writer_downgrade(device, nc, uuid) != 0) return driver_error("model switch", errno);
   core_.has_lock = true;
-  core_.lock_uuid = uuid;
+  std::memcpy(core_.lock_uuid.data(), uuid.value, core_.lock_uuid.size());
   return {};
 }
 

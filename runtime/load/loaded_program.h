@@ -27,11 +27,9 @@ struct Ring {
   DescriptorList period;
   uint32_t copies = 0;
   DeviceBuffer memory;
+  uint32_t length = 0;  // descriptors in memory
   bool receive = false;
 
-  uint32_t length() const {
-    return static_cast<uint32_t>(period.descriptors.size()) * copies;
-  }
   base::Status create(const std::shared_ptr<Device>& device, const MemoryPlace& place);
   base::Status upload();
 };
