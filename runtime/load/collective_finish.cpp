@@ -38,8 +38,8 @@ base::Status CollectiveSet::finish() {
   if (base::Status s = load_programs(); !s.ok()) return s;
   if (base::Status s = load_barrier(); !s.ok()) return s;
   finished_ = true;
-  // Nobody may start before the last rank has loaded: its semaphores are being cleared until then.
-  return communicator_->barrier();
+  // No host barrier: peers touch this rank's semaphores only after its arrival at the device's one.
+  return {};
 }
 
 base::Status CollectiveSet::make_resources() {
