@@ -385,9 +385,15 @@ bool ReferenceMachine::run() {
   }
   std::vector<size_t> order(actors.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  // Half of the actors are slow, so that some engines run several steps ahead of others.
+  std::vector<bool> slow(actors.size());
+  for (size_t i = 0; i < slow.size(); ++i) slow[i] = random_() % 2 == 0;
   while (error.empty()) {
     // One random actor moves; when it cannot, the others are tried before giving up.
     std::shuffle(order.begin(), order.end(), random_);
+    if (random_() % 16 != 0) {
+      std::stable_partition(order.begin(), order.end(), [&](size_t i) { return !slow[i]; });
+    }
     if (std::none_of(order.begin(), order.end(), [&](size_t i) { return actors[i](); })) break;
   }
   for (const Core& core : cores_) {
