@@ -114,6 +114,8 @@ base::Result<std::unique_ptr<NodeServer>> NodeServer::start(Params params) {
   impl->socket_path = impl->directory->path() + "/socket";
   auto listener = listen_on(impl->socket_path);
   if (!listener) return listener.error();
+  auto attributes = listen_on(impl->socket_path + "-rw");
+  if (!attributes) return attributes.error();
 
   const unsigned major = free_major();
   std::vector<Sessions::Node> nodes;
@@ -132,8 +134,13 @@ base::Result<std::unique_ptr<NodeServer>> NodeServer::start(Params params) {
     facts.push_back(std::move(fact));
   }
   impl->sessions = std::make_unique<Sessions>(std::move(nodes));
-  impl->io = std::make_unique<IoLoop>(std::move(*listener), impl->queue, *impl->sessions,
-                                      std::move(facts), major, impl->status.read_only_fd());
+  IoLoop::Params io;
+  io.listener = std::move(*listener);
+  io.attribute_listener = std::move(*attributes);
+  io.nodes = std::move(facts);
+  io.major = major;
+  io.status_fd = impl->status.read_only_fd();
+  impl->io = std::make_unique<IoLoop>(std::move(io), impl->queue, *impl->sessions);
   if (auto status = impl->io->start(); !status) return status.error();
   return std::unique_ptr<NodeServer>(new NodeServer(std::move(impl)));
 }
