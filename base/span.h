@@ -19,7 +19,7 @@ class BasicSpan {
   BasicSpan(const std::vector<uint8_t>& bytes)
       : data_(bytes.data()), size_(bytes.size()) {}  // NOLINT
   template <typename B = Byte, typename = std::enable_if_t<std::is_const_v<B>>>
-  BasicSpan(BasicSpan<uint8_t> other) : data_(other.data()), size_(other.size()) {}  // NOLINT
+  BasicSpan(const BasicSpan<uint8_t>& other) : data_(other.data()), size_(other.size()) {}  // NOLINT
 
   constexpr Byte* data() const { return data_; }
   constexpr size_t size() const { return size_; }
