@@ -168,6 +168,11 @@ std::vector<std::string> Timing::unread_overrides() const {
   return names;
 }
 
+bool Timing::was_read(std::string_view name) const {
+  const auto found = index_.find(name);
+  return found != index_.end() && read_[found->second];
+}
+
 base::Rate scaled(base::Rate rate, Ratio factor) {
   const uint64_t left = std::gcd(rate.bytes, factor.den);
   const uint64_t right = std::gcd(factor.num, rate.ps);

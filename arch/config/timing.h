@@ -67,6 +67,7 @@ class Timing {
   Generation generation() const { return generation_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }  // in file order
   std::vector<std::string> unread_overrides() const;
+  bool was_read(std::string_view name) const;
 
  private:
   const Parameter& find(std::string_view name, std::string_view units) const;
