@@ -215,7 +215,7 @@ void Sessions::sysfs_refresh(std::shared_ptr<Connection> channel, const wire::He
 
 void Sessions::sysfs_open(std::shared_ptr<Connection> writer, const wire::Header& header,
                           const std::string& path, bool readable) {
-  const auto text = nodes_[header.node].sysfs->read(path);
+  const auto text = nodes_[header.node].sysfs->read_writable(path);
   writer->reply(header, text ? 0 : errno_of(text.error()));
   if (text && readable) writer->send_text(*text);
 }
