@@ -207,6 +207,19 @@ std::string operand_text(const uint8_t* records, const isa::OpOperands& op,
   }
 }
 
+// Symbol operands name strings of the table; only optional ones may be absent.
+bool symbols_known(const uint8_t* records, uint8_t opcode,
+                   const std::vector<std::string>& symbols) {
+  const isa::OpOperands* op = text::operands_of(opcode);
+  for (size_t i = 0; op != nullptr && i < op->count; ++i) {
+    const isa::OperandInfo& o = op->operands[i];
+    if (o.type != isa::OperandType::kSymbol) continue;
+    const uint64_t index = scalar(records + o.record * isa::kRecordBytes + o.offset, o.bytes);
+    if (index == 0 ? !o.optional : index >= symbols.size() || symbols[index].empty()) return false;
+  }
+  return true;
+}
+
 struct Lines {
   std::string first;
   std::string extension;  // empty, or the PSEUDO_EXTENSION line
@@ -308,6 +321,9 @@ base::Result<std::string> body(base::ConstByteSpan records, const ParsedFile& fi
           std::string(op == nullptr ? "opcode " + number(static_cast<uint8_t>(in.opcode))
                                     : op->name) +
               ": " + to_string(error));
+    }
+    if (!symbols_known(records.data() + at, records[at], file.symbols)) {
+      return violation("B-04", "engine file record " + number(pc), "unknown symbol");
     }
     const Lines lines = instruction_text(records.data() + at, in, &file.symbols);
     out += number(pc) + "  " + lines.first + "\n";
