@@ -28,6 +28,42 @@ struct TimingParams {
   // to the bus bandwidth of two-rank all-reduces on trn1 (calibration.md N01.09, N20.17).
   base::Rate core_fabric{57, 1000};  // fabric.core_gbps_per_dir
   base::Rate pcie{16, 1000};         // host.pcie_gbps, M: per direction
+
+  // Engine clocks (timing.md 1), in cycles per picoseconds: 1.4 GHz is {7, 5000}. D, SP: A.
+  base::Rate clk_pe{14, 5000};    // clk.pe_ghz
+  base::Rate clk_act{7, 5000};    // clk.act_ghz
+  base::Rate clk_pool{7, 5000};   // clk.pool_ghz
+  base::Rate clk_dve{28, 25000};  // clk.dve_ghz
+  base::Rate clk_sp{7, 5000};     // clk.sp_ghz
+
+  // Sequencers and synchronisation (timing.md 2).
+  uint64_t seq_alu_cycles = 10;             // seq.alu_cycles, A
+  base::Ps seq_fetch = 0;                   // seq.fetch_ns, A: nothing published
+  base::Ps seq_write = base::ns(50);        // seq.write_ns, A
+  base::Ps sem_complete = base::ns(12);     // sem.complete_to_visible_ns, M
+  base::Ps sem_start = base::ns(20);        // sem.visible_to_start_ns, M
+  base::Ps dep_same_engine = base::ns(30);  // dep.same_engine_ns, M
+
+  // Compute engines (timing.md 3).
+  uint64_t eng_min_ii_cycles = 64;              // eng.min_ii_cycles, D
+  uint64_t eng_min_ii_dynamic_cycles = 600;     // eng.min_ii_dynamic_cycles, D
+  uint64_t eng_stride_penalty_bytes = 16;       // eng.stride_penalty_bytes, D
+  uint64_t eng_stride_penalty_factor = 2;       // eng.stride_penalty_factor, D
+  base::Ps dve_pipe_latency = base::ns(339);    // dve.pipe_latency_ns, M
+  uint64_t dve_fp32_copy_speedup = 1;           // dve.fp32_copy_speedup, D
+  base::Ps act_pipe_latency = base::ns(113);    // act.pipe_latency_ns, M
+  base::Ps pe_mm_pipe_latency = base::ns(142);  // pe.mm_pipe_latency_ns, M
+  base::Ps pool_pipe_latency = base::ns(100);   // pool.pipe_latency_ns, A
+  uint64_t pool_start_cycles = 150;             // pool.start_cycles, D
+
+  // CC-cores, notifications, management (A: choices explained in the timing files).
+  base::Ps cc_trigger = base::ns(100);   // cc.trigger_ns
+  base::Ps cc_instr = base::ns(50);      // cc.instr_ns
+  base::Ps cc_branch = base::ns(20);     // cc.branch_ns
+  base::Ps cc_sem_wait = base::ns(50);   // cc.sem_wait_ns
+  base::Ps cc_barrier = base::ns(100);   // cc.barrier_ns
+  base::Ps nq_entry = base::ns(50);      // nq.entry_ns
+  base::Ps mgmt_reset = base::us(2000);  // mgmt.reset_us
 };
 
 }  // namespace hw

@@ -43,6 +43,7 @@ def longest(path, names):
 def breaches(rules, path, text):
     """Yields (line number, message) for one file; `path` is relative to the root."""
     rooms, libraries, freestanding = rules["rooms"], rules["libraries"], rules["freestanding"]
+    aliases = rules["aliases"]
     room = longest(path, rooms)
     if room is None:
         yield 1, "lies in no room of the include table"
@@ -53,6 +54,9 @@ def breaches(rules, path, text):
         if not match:
             continue
         quote, header = match.groups()
+        alias = longest(header, aliases)
+        if alias is not None:
+            header = f"{aliases[alias][0]}/{header}"
         library = longest(header, libraries)
         if library is not None:
             if not any(within(room, r) or within(path, r) for r in libraries[library]):

@@ -35,7 +35,8 @@ constexpr bool valid(const Update& u) {
 constexpr bool valid(const Wait& w) {
   if (static_cast<uint8_t>(w.cond) > static_cast<uint8_t>(WaitCond::kEventClear)) return false;
   if (w.cond == WaitCond::kNone && w.id != 0) return false;
-  if (w.cond == WaitCond::kNone || w.cond == WaitCond::kEventSet || w.cond == WaitCond::kEventClear) {
+  if (w.cond == WaitCond::kNone || w.cond == WaitCond::kEventSet ||
+      w.cond == WaitCond::kEventClear) {
     return w.value == 0 && !w.value_is_register;
   }
   return !w.value_is_register || w.value < kRegisters;
@@ -59,7 +60,8 @@ inline DecodeError unpack_header(const uint8_t* r, Instruction* out) {
 inline DecodeError check_extensions(const uint8_t* records, unsigned count) {
   for (unsigned i = 1; i <= count; ++i) {
     const uint8_t* r = records + i * kRecordBytes;
-    if (r[0] != static_cast<uint8_t>(Opcode::kPseudoExtension) || r[1] != i || r[2] != 0 || r[3] != 0) {
+    if (r[0] != static_cast<uint8_t>(Opcode::kPseudoExtension) || r[1] != i || r[2] != 0 ||
+        r[3] != 0) {
       return DecodeError::kBadExtension;
     }
   }
@@ -91,11 +93,13 @@ inline DecodeError decode(const uint8_t* records, size_t available, Instruction*
   if (!op->supported) return DecodeError::kUnsupported;
   if (DecodeError e = detail::unpack_header(records, out); e != DecodeError::kNone) return e;
   if (out->ext_records != op->extensions) {
-    const bool known_form = out->ext_records > op->extensions && out->ext_records <= op->max_extensions;
+    const bool known_form =
+        out->ext_records > op->extensions && out->ext_records <= op->max_extensions;
     return known_form ? DecodeError::kUnsupported : DecodeError::kBadExtension;
   }
   if (available < kRecordBytes * out->records()) return DecodeError::kTruncated;
-  if (DecodeError e = detail::check_extensions(records, out->ext_records); e != DecodeError::kNone) {
+  if (DecodeError e = detail::check_extensions(records, out->ext_records);
+      e != DecodeError::kNone) {
     return e;
   }
   if (!detail::reserved_zero(records, out->opcode, out->ext_records)) {

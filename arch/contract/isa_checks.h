@@ -16,7 +16,8 @@ constexpr bool legal_partitions(unsigned start, unsigned count) {
 }
 
 constexpr DecodeError check_operands(const Write& w) {
-  const bool sizes = (w.size0 == 4 && (w.size1 == 0 || w.size1 == 4)) || (w.size0 == 8 && w.size1 == 0);
+  const bool sizes =
+      (w.size0 == 4 && (w.size1 == 0 || w.size1 == 4)) || (w.size0 == 8 && w.size1 == 0);
   if (!sizes || w.dst0 % w.size0 != 0) return DecodeError::kFieldRange;
   if (w.size1 == 0) {
     const bool unused_zero = w.dst1 == 0 && (w.size0 == 8 || w.data1 == 0);

@@ -16,11 +16,11 @@ namespace contract {
 namespace isa {
 
 constexpr size_t kRecordBytes = 64;
-constexpr unsigned kRegisters = 64;       // per engine, 32 bits each (engine-isa.md 1)
+constexpr unsigned kRegisters = 64;  // per engine, 32 bits each (engine-isa.md 1)
 constexpr unsigned kMaxExtensions = 15;
-constexpr unsigned kPartitions = 128;     // engine-isa.md 2
+constexpr unsigned kPartitions = 128;  // engine-isa.md 2
 constexpr uint8_t kNoRegister = 0xFF;
-constexpr uint8_t kFlagTrace = 1;         // emit a TRACE notification on completion
+constexpr uint8_t kFlagTrace = 1;  // emit a TRACE notification on completion
 constexpr uint8_t kWaitValueIsRegister = 0x80;
 
 enum class Engine : uint8_t { kPe = 0, kAct = 1, kPool = 2, kDve = 3, kSp = 4 };
@@ -29,9 +29,21 @@ constexpr unsigned kEngines = 5;
 enum class Memory : uint8_t { kSbuf = 0, kPsum = 1 };
 
 enum class DataType : uint8_t {
-  kUint64 = 1, kInt8 = 2, kUint8 = 3, kInt16 = 4, kUint16 = 5, kBfloat16 = 6, kFloat16 = 7,
-  kInt32 = 8, kUint32 = 9, kFloat32 = 10, kFloat32r = 11, kInt64 = 12,
-  kFloat8e3 = 13, kFloat8e4 = 14, kFloat8e5 = 15,
+  kUint64 = 1,
+  kInt8 = 2,
+  kUint8 = 3,
+  kInt16 = 4,
+  kUint16 = 5,
+  kBfloat16 = 6,
+  kFloat16 = 7,
+  kInt32 = 8,
+  kUint32 = 9,
+  kFloat32 = 10,
+  kFloat32r = 11,
+  kInt64 = 12,
+  kFloat8e3 = 13,
+  kFloat8e4 = 14,
+  kFloat8e5 = 15,
 };
 
 // Bytes of one element; 0 for a code that is not a data type.
@@ -41,10 +53,18 @@ constexpr unsigned data_type_bytes(DataType type) {
 }
 
 enum class WaitCond : uint8_t {
-  kNone = 0, kGe = 1, kGt = 2, kEq = 3, kLe = 4, kLt = 5, kNe = 6, kEventSet = 7, kEventClear = 8,
+  kNone = 0,
+  kGe = 1,
+  kGt = 2,
+  kEq = 3,
+  kLe = 4,
+  kLt = 5,
+  kNe = 6,
+  kEventSet = 7,
+  kEventClear = 8,
 };
 
-// `semaphore id <cond> value`; semaphores compare as unsigned 32-bit numbers.
+// `semaphore id <cond> value`, compared as signed 32-bit numbers (docs/hardware-contract.md 2).
 struct Wait {
   WaitCond cond;
   bool value_is_register;  // value is the number of a register, read when the wait starts
@@ -53,7 +73,14 @@ struct Wait {
 };
 
 enum class UpdateOp : uint8_t {
-  kNone = 0, kInc = 1, kDec = 2, kAdd = 3, kSub = 4, kWrite = 5, kEventSet = 6, kEventClear = 7,
+  kNone = 0,
+  kInc = 1,
+  kDec = 2,
+  kAdd = 3,
+  kSub = 4,
+  kWrite = 5,
+  kEventSet = 6,
+  kEventClear = 7,
 };
 
 struct Update {
@@ -112,41 +139,56 @@ struct OpInfo {
 
 enum class DecodeError : uint8_t {
   kNone = 0,
-  kTruncated,       // fewer bytes than the record and its extensions need
+  kTruncated,  // fewer bytes than the record and its extensions need
   kUnknownOpcode,
   kUnsupported,     // known opcode or form without an implementation
   kStrayExtension,  // PSEUDO_EXTENSION without an instruction before it
   kBadExtension,    // number, opcode, ordinal of extension records
   kBadHeader,       // flags, wait or update fields
   kReservedNotZero,
-  kFieldRange,      // an operand outside its range, or operands that contradict each other
+  kFieldRange,  // an operand outside its range, or operands that contradict each other
 };
 
 constexpr const char* to_string(DecodeError error) {
   switch (error) {
-    case DecodeError::kNone: return "ok";
-    case DecodeError::kTruncated: return "truncated instruction";
-    case DecodeError::kUnknownOpcode: return "unknown opcode";
-    case DecodeError::kUnsupported: return "unsupported instruction";
-    case DecodeError::kStrayExtension: return "extension record without an instruction";
-    case DecodeError::kBadExtension: return "malformed extension record";
-    case DecodeError::kBadHeader: return "malformed flags, wait or update";
-    case DecodeError::kReservedNotZero: return "reserved bytes are not zero";
-    case DecodeError::kFieldRange: return "operand out of range";
+    case DecodeError::kNone:
+      return "ok";
+    case DecodeError::kTruncated:
+      return "truncated instruction";
+    case DecodeError::kUnknownOpcode:
+      return "unknown opcode";
+    case DecodeError::kUnsupported:
+      return "unsupported instruction";
+    case DecodeError::kStrayExtension:
+      return "extension record without an instruction";
+    case DecodeError::kBadExtension:
+      return "malformed extension record";
+    case DecodeError::kBadHeader:
+      return "malformed flags, wait or update";
+    case DecodeError::kReservedNotZero:
+      return "reserved bytes are not zero";
+    case DecodeError::kFieldRange:
+      return "operand out of range";
   }
   return "unknown";
 }
 
 // Byte order does not depend on the host, and the compiler makes one load of it.
-constexpr uint8_t load8(const uint8_t* p) { return p[0]; }
-constexpr uint16_t load16(const uint8_t* p) { return static_cast<uint16_t>(p[0] | (p[1] << 8)); }
+constexpr uint8_t load8(const uint8_t* p) {
+  return p[0];
+}
+constexpr uint16_t load16(const uint8_t* p) {
+  return static_cast<uint16_t>(p[0] | (p[1] << 8));
+}
 constexpr uint32_t load32(const uint8_t* p) {
   return static_cast<uint32_t>(load16(p)) | (static_cast<uint32_t>(load16(p + 2)) << 16);
 }
 constexpr uint64_t load64(const uint8_t* p) {
   return static_cast<uint64_t>(load32(p)) | (static_cast<uint64_t>(load32(p + 4)) << 32);
 }
-constexpr void store8(uint8_t* p, uint8_t v) { p[0] = v; }
+constexpr void store8(uint8_t* p, uint8_t v) {
+  p[0] = v;
+}
 constexpr void store16(uint8_t* p, uint16_t v) {
   p[0] = static_cast<uint8_t>(v);
   p[1] = static_cast<uint8_t>(v >> 8);

@@ -32,16 +32,26 @@ enum class FileError : uint8_t {
 
 constexpr const char* to_string(FileError error) {
   switch (error) {
-    case FileError::kNone: return "ok";
-    case FileError::kTruncated: return "shorter than its header";
-    case FileError::kBadMagic: return "no engine file magic";
-    case FileError::kBadVersion: return "unknown format version";
-    case FileError::kBadEngine: return "unknown engine id";
-    case FileError::kBadArch: return "unknown architecture";
-    case FileError::kBadRecordSize: return "record size is not 64";
-    case FileError::kReservedNotZero: return "reserved header bytes or flags are not zero";
-    case FileError::kOutOfBounds: return "a table lies outside the file";
-    case FileError::kRelocations: return "relocations are not defined in this version";
+    case FileError::kNone:
+      return "ok";
+    case FileError::kTruncated:
+      return "shorter than its header";
+    case FileError::kBadMagic:
+      return "no engine file magic";
+    case FileError::kBadVersion:
+      return "unknown format version";
+    case FileError::kBadEngine:
+      return "unknown engine id";
+    case FileError::kBadArch:
+      return "unknown architecture";
+    case FileError::kBadRecordSize:
+      return "record size is not 64";
+    case FileError::kReservedNotZero:
+      return "reserved header bytes or flags are not zero";
+    case FileError::kOutOfBounds:
+      return "a table lies outside the file";
+    case FileError::kRelocations:
+      return "relocations are not defined in this version";
   }
   return "unknown";
 }
@@ -102,9 +112,10 @@ constexpr FileError parse(const uint8_t* file, size_t size, EngineFileHeader* ou
     if (file[i] != 0) return FileError::kReservedNotZero;
   }
   if (out->relocation_count != 0) return FileError::kRelocations;
-  const bool ok = detail::inside(out->records_offset, out->record_count, kRecordBytes, size) &&
-                  detail::inside(out->functions_offset, out->function_count, kFunctionEntryBytes, size) &&
-                  detail::inside(out->strings_offset, out->strings_bytes, 1, size);
+  const bool ok =
+      detail::inside(out->records_offset, out->record_count, kRecordBytes, size) &&
+      detail::inside(out->functions_offset, out->function_count, kFunctionEntryBytes, size) &&
+      detail::inside(out->strings_offset, out->strings_bytes, 1, size);
   return ok ? FileError::kNone : FileError::kOutOfBounds;
 }
 

@@ -19,7 +19,19 @@ struct EnumInfo {
 };
 
 enum class OperandType : uint8_t {
-  kU8, kU16, kU32, kU64, kI32, kTarget, kSymbol, kReg, kPartitions, kEnum, kValue, kTensor, kPattern,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kI32,
+  kTarget,
+  kSymbol,
+  kReg,
+  kPartitions,
+  kEnum,
+  kValue,
+  kTensor,
+  kPattern,
 };
 
 enum class TextForm : uint8_t {

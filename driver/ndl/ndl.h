@@ -18,6 +18,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #define NEURON_DRIVER_LIBRARY_MAJOR 1
 #define NEURON_DRIVER_LIB_MINOR 0
@@ -303,6 +304,7 @@ static inline uint32_t nbitmap_popcount(uint32_t nr, const uint64_t* map) {
   return count;
 }
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

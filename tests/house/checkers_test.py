@@ -69,6 +69,11 @@ class Checkers(unittest.TestCase):
     def test_firmware_is_freestanding(self):
         self.assert_breach("firmware/cc/a.cpp", "#include <cstdint>\n#include <vector>\n", 2)
 
+    def test_generated_headers_belong_to_their_room(self):
+        self.write("driver/kernel/a.cpp", '#include "contract/regs/udma.h"\n')
+        self.assertEqual(self.includes()[0], 0)
+        self.assert_breach("base/a.cpp", '#include "contract/regs/udma.h"\n', 1)
+
     def test_unknown_room(self):
         self.assert_breach("attic/a.cpp", "\n", 1)
 

@@ -9,6 +9,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef struct ndl_device ndl_device_t;
 typedef struct nds_instance nds_instance_t;
@@ -94,6 +95,7 @@ nds_process_info_ext_t* nds_obj_handle_to_process_info_ext(nds_obj_handle_t obj)
 nds_obj_handle_t nds_read_process_info(nds_instance_t* inst);
 nds_obj_handle_t nds_read_process_info_ext(nds_instance_t* inst);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

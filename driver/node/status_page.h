@@ -1,0 +1,40 @@
+// Server side of the shared status page: the generation word that polling clients sleep on, and the
+// virtual clock. Written by one thread, the machine's kernel thread.
+#pragma once
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/units.h"
+#include "driver/node/virtual_clock.h"
+
+namespace driver {
+
+class StatusPage {
+ public:
+  static base::Result<StatusPage> create();
+
+  // The machine starts to run; no effect when it runs already.
+  void machine_busy();
+  // The machine still runs; `elapsed` of simulated time passed since machine_busy or the last call.
+  // Lets a client's clock move during a long activity, and wakes polling clients.
+  void machine_progress(base::Ps elapsed);
+  // The machine is quiescent; `elapsed` as above.
+  void machine_idle(base::Ps elapsed);
+  bool busy() const { return layout()->busy_since_ns.load(std::memory_order_relaxed) != 0; }
+
+  uint32_t generation() const { return layout()->generation.load(std::memory_order_relaxed); }
+  ClockState clock() const { return read_clock(*layout()); }
+  int read_only_fd() const { return read_only_.get(); }
+
+ private:
+  StatusPage() = default;
+  StatusLayout* layout() const { return reinterpret_cast<StatusLayout*>(mapping_.data()); }
+  void publish(base::Ps elapsed, bool still_busy);
+
+  base::UniqueFd fd_;
+  base::UniqueFd read_only_;
+  base::Mapping mapping_;
+  base::Ps simulated_ps_ = 0;
+};
+
+}  // namespace driver

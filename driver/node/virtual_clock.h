@@ -1,0 +1,56 @@
+// The host's clock as clients see it: wall time in which every interval that the machine was busy
+// is replaced by its simulated length (architecture.md section 4). The page is written by the
+// server and mapped read-only by clients.
+#pragma once
+
+#include <stdint.h>
+
+#include <atomic>
+
+namespace driver {
+
+constexpr uint32_t kStatusMagic = 0x53544154;
+constexpr uint32_t kStatusVersion = 1;
+
+struct StatusLayout {
+  uint32_t magic;
+  uint32_t version;
+  // Futex word: changes whenever the machine has made progress that a client may see.
+  std::atomic<uint32_t> generation;
+  std::atomic<uint32_t> sequence;       // seqlock over the three words below: odd while they change
+  std::atomic<uint64_t> busy_wall_ns;   // wall time of finished busy intervals
+  std::atomic<uint64_t> simulated_ns;   // their simulated length
+  std::atomic<uint64_t> busy_since_ns;  // CLOCK_MONOTONIC, 0 = the machine is idle
+};
+static_assert(sizeof(StatusLayout) == 40, "shared with client processes");
+
+struct ClockState {
+  uint64_t busy_wall_ns = 0;
+  uint64_t simulated_ns = 0;
+  uint64_t busy_since_ns = 0;
+};
+
+// What to subtract from a host clock that reads `host_ns` on CLOCK_MONOTONIC. While the machine is
+// busy the virtual clock stands still at the instant that it became busy.
+inline int64_t clock_offset(const ClockState& state, uint64_t host_ns) {
+  uint64_t offset = state.busy_wall_ns - state.simulated_ns;
+  if (state.busy_since_ns != 0 && host_ns > state.busy_since_ns) {
+    offset += host_ns - state.busy_since_ns;
+  }
+  return static_cast<int64_t>(offset);
+}
+
+// A consistent copy of the page's clock words.
+inline ClockState read_clock(const StatusLayout& page) {
+  ClockState state;
+  for (;;) {
+    const uint32_t before = page.sequence.load(std::memory_order_acquire);
+    state.busy_wall_ns = page.busy_wall_ns.load(std::memory_order_relaxed);
+    state.simulated_ns = page.simulated_ns.load(std::memory_order_relaxed);
+    state.busy_since_ns = page.busy_since_ns.load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if ((before & 1) == 0 && page.sequence.load(std::memory_order_relaxed) == before) return state;
+  }
+}
+
+}  // namespace driver

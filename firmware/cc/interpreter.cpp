@@ -1,0 +1,277 @@
+#include "firmware/cc/interpreter.h"
+
+#include "arch/contract/address_map.h"
+#include "contract/regs/cc.h"
+#include "contract/regs/udma.h"
+
+namespace firmware::cc {
+
+using contract::CcError;
+using contract::CcStatus;
+using program::Op;
+using program::Record;
+
+namespace {
+
+// Records are read byte by byte: the window is plain memory of any alignment.
+Record load_record(const uint8_t* program, uint32_t index) {
+  const uint8_t* p = program + static_cast<size_t>(index) * sizeof(Record);
+  Record r;
+  r.op = p[0];
+  r.a = p[1];
+  r.flags = p[2];
+  r.b = p[3];
+  for (int i = 3; i >= 0; --i) r.imm = r.imm << 8 | p[4 + i];
+  for (int i = 7; i >= 0; --i) r.address = r.address << 8 | p[8 + i];
+  return r;
+}
+
+bool blank(const Record& r) {
+  return r.op == 0 && r.a == 0 && r.flags == 0 && r.b == 0 && r.imm == 0 && r.address == 0;
+}
+
+bool satisfied(program::Cond cond, uint32_t value, uint32_t against) {
+  // Semaphores compare as signed numbers (docs/hardware-contract.md 2).
+  if (cond == program::Cond::kEq) return value == against;
+  return static_cast<int32_t>(value) >= static_cast<int32_t>(against);
+}
+
+bool is_wait(Op op) {
+  return op == Op::kSemWait || op == Op::kDmaWait;
+}
+
+bool is_control(Op op) {
+  return op == Op::kNop || op == Op::kMov || op == Op::kAdd || op == Op::kBranch ||
+         op == Op::kLoop || op == Op::kArgument;
+}
+
+Step spend(Cost cost) {
+  Step step;
+  step.next = Next::kSpend;
+  step.cost = cost;
+  return step;
+}
+
+Step until(Next next) {
+  Step step;
+  step.next = next;
+  return step;
+}
+
+}  // namespace
+
+void Interpreter::run() {
+  if (status_ == CcStatus::kReset) status_ = CcStatus::kIdle;
+  if (status_ == CcStatus::kHalted) status_ = resume_;
+}
+
+void Interpreter::halt() {
+  if (!active()) return;
+  resume_ = status_;
+  status_ = CcStatus::kHalted;
+}
+
+void Interpreter::reset() {
+  *this = Interpreter{};
+}
+
+bool Interpreter::active() const {
+  return status_ == CcStatus::kIdle || status_ == CcStatus::kRunning ||
+         status_ == CcStatus::kWaiting;
+}
+
+bool Interpreter::trigger(uint32_t word, Hal& hal) {
+  if (status_ == CcStatus::kError) return false;
+  if (fifo_level_ == program::kFifoDepth) {
+    fail(CcError::kFifoOverflow, word, hal);
+    return false;
+  }
+  fifo_[(fifo_head_ + fifo_level_) % program::kFifoDepth] = word;
+  ++fifo_level_;
+  return status_ == CcStatus::kIdle && fifo_level_ == 1;
+}
+
+void Interpreter::fail(CcError error, uint32_t info, Hal& hal) {
+  status_ = CcStatus::kError;
+  error_ = error;
+  error_pc_ = pc_;
+  hal.notify(contract::NqType::kError, static_cast<uint32_t>(error), pc_, info);
+}
+
+void Interpreter::barrier_released() {
+  // Also while halted: the release is remembered and takes effect with the next run.
+  if (phase_ == Phase::kAtBarrier) phase_ = Phase::kReleased;
+}
+
+uint32_t Interpreter::value_of(const Record& record) const {
+  return (record.flags & program::flag::kFromReg) != 0 ? registers_[record.b] : record.imm;
+}
+
+bool Interpreter::well_formed(const Record& record) const {
+  constexpr uint8_t kKnown =
+      program::flag::kCondMask | program::flag::kSubtract | program::flag::kFromReg;
+  const uint8_t cond = record.flags & program::flag::kCondMask;
+  return record.op <= static_cast<uint8_t>(Op::kArgument) && record.a < program::kRegisters &&
+         record.b < program::kRegisters && (record.flags & ~kKnown) == 0 &&
+         cond <= static_cast<uint8_t>(program::Cond::kEq);
+}
+
+Step Interpreter::step(const LocalMemory& memory, SemaphoreBank& semaphores, Hal& hal) {
+  while (active()) {
+    if (phase_ == Phase::kTake) {
+      if (fifo_level_ == 0) {
+        status_ = CcStatus::kIdle;
+        return until(Next::kIdle);
+      }
+      const Step step = take(memory, hal);
+      if (active()) return step;
+      break;
+    }
+    if (pc_ >= program::kMaxRecords) {
+      fail(CcError::kBadPc, pc_, hal);
+      break;
+    }
+    const Record record = load_record(memory.program, pc_);
+    if (phase_ == Phase::kExecute) {
+      phase_ = Phase::kBegin;
+      execute(record, hal);
+      continue;
+    }
+    const Step step = begin(record, semaphores, hal);
+    if (active()) return step;
+  }
+  return until(Next::kStopped);
+}
+
+// The next trigger: {op_index, stream}; its operation table entry names the first record.
+Step Interpreter::take(const LocalMemory& memory, Hal& hal) {
+  const uint32_t word = fifo_[fifo_head_];
+  fifo_head_ = (fifo_head_ + 1) % program::kFifoDepth;
+  --fifo_level_;
+  current_op_ = contract::cc::kTriggerOpIndex.get(word);
+  current_stream_ = contract::cc::kTriggerStream.get(word);
+  status_ = CcStatus::kRunning;
+  phase_ = Phase::kBegin;
+  if (current_op_ >= program::kOperations) {
+    fail(CcError::kBadOperation, current_op_, hal);
+    return {};
+  }
+  pc_ = memory.operations[2 * current_op_];
+  argument_ = memory.operations[2 * current_op_ + 1];
+  // A first record that was never written is an operation without a program.
+  if (pc_ >= program::kMaxRecords || blank(load_record(memory.program, pc_))) {
+    fail(CcError::kBadOperation, current_op_, hal);
+    return {};
+  }
+  return spend(Cost::kTrigger);
+}
+
+// The part of a record before its time passes. Waits act here and take their time afterwards;
+// everything else takes its time first and acts at its end.
+Step Interpreter::begin(const Record& record, SemaphoreBank& semaphores, Hal& hal) {
+  if (!well_formed(record)) {
+    fail(CcError::kBadInstruction, record.op, hal);
+    return {};
+  }
+  status_ = CcStatus::kRunning;
+  const Op op = static_cast<Op>(record.op);
+  if (is_wait(op)) return wait(record, semaphores, hal);
+  if (op == Op::kHostPost) {
+    fail(CcError::kBadInstruction, record.op, hal);
+    return {};
+  }
+  if (op == Op::kBarrier) {
+    if (phase_ == Phase::kReleased) {
+      phase_ = Phase::kBegin;
+      ++pc_;
+      return spend(Cost::kInstruction);
+    }
+    status_ = CcStatus::kWaiting;
+    Step step = until(Next::kBarrier);
+    step.cell = record.address;
+    step.members = value_of(record);
+    phase_ = Phase::kAtBarrier;
+    return step;
+  }
+  phase_ = Phase::kExecute;
+  return spend(is_control(op) ? Cost::kBranch : Cost::kInstruction);
+}
+
+Step Interpreter::wait(const Record& record, SemaphoreBank& semaphores, Hal& hal) {
+  if (record.address > 0xFF) {
+    fail(CcError::kBadInstruction, record.op, hal);
+    return {};
+  }
+  Step step = until(Next::kSemaphore);
+  step.semaphore = static_cast<uint32_t>(record.address);
+  step.cond = static_cast<program::Cond>(record.flags & program::flag::kCondMask);
+  step.value = value_of(record);
+  if (!satisfied(step.cond, semaphores.value(step.semaphore), step.value)) {
+    status_ = CcStatus::kWaiting;
+    return step;
+  }
+  if ((record.flags & program::flag::kSubtract) != 0) {
+    semaphores.subtract(step.semaphore, step.value);
+  }
+  ++pc_;
+  return spend(Cost::kSemaphoreWait);
+}
+
+void Interpreter::store(uint64_t address, uint32_t value, Hal& hal) {
+  if (!hal.write32(address, value)) {
+    fail(CcError::kBusError, static_cast<uint32_t>(address), hal);
+  }
+}
+
+// Doorbells of one prebuilt ring pair: the receiving side first, as drivers do (hw-registers.md
+// 0.2 rule 7), so that data never arrives without a place to go.
+void Interpreter::advance(const Record& record, Hal& hal) {
+  const uint32_t value = value_of(record);
+  const uint64_t tail = record.address + contract::udma::kM2sQTailInc;
+  if ((value >> 16) != 0) store(tail + contract::kS2mOffset, value >> 16, hal);
+  if (active() && (value & 0xFFFF) != 0) store(tail, value & 0xFFFF, hal);
+}
+
+void Interpreter::execute(const Record& record, Hal& hal) {
+  const uint32_t value = value_of(record);
+  uint32_t next = pc_ + 1;
+  switch (static_cast<Op>(record.op)) {
+    case Op::kSemAdd:
+    case Op::kWrite:
+      store(record.address, value, hal);
+      break;
+    case Op::kDmaAdvance:
+      advance(record, hal);
+      break;
+    case Op::kMov:
+      registers_[record.a] = value;
+      break;
+    case Op::kAdd:
+      registers_[record.a] += value;
+      break;
+    case Op::kBranch:
+      next = record.imm;
+      break;
+    case Op::kLoop:
+      if (--registers_[record.a] != 0) next = record.imm;
+      break;
+    case Op::kNotify:
+      hal.notify(contract::NqType::kNotify, value | current_op_, pc_, 0);
+      break;
+    case Op::kArgument:
+      registers_[record.a] = argument_;
+      break;
+    case Op::kDone:
+      if (record.address != 0) store(record.address, value, hal);
+      if (active()) {
+        ++operations_done_;
+        phase_ = Phase::kTake;
+      }
+      break;
+    default:  // NOP; waits, barriers and HOST_POST never get here
+      break;
+  }
+  if (active()) pc_ = next;
+}
+
+}  // namespace firmware::cc

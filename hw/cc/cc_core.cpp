@@ -1,0 +1,270 @@
+#include "hw/cc/cc_core.h"
+
+#include <cstring>
+
+#include "contract/regs/cc.h"
+
+namespace hw {
+
+namespace reg = contract::cc;
+namespace topsp = contract::topsp;
+using firmware::cc::Cost;
+using firmware::cc::Next;
+using firmware::cc::Step;
+
+namespace {
+
+constexpr uint32_t kRegistersEnd = reg::kOp;  // control and barrier cells
+constexpr uint64_t kTableEnd = reg::kOp + reg::kOpCount * reg::kOpStride;
+constexpr uint64_t kProgramEnd = topsp::kProgram + topsp::kProgramBytes;
+
+bool is_memory(uint64_t offset, size_t size) {
+  return (offset >= reg::kOp && offset + size <= kTableEnd) ||
+         (offset >= topsp::kProgram && offset + size <= kProgramEnd);
+}
+
+SemaphoreWait wait_of(const Step& step) {
+  const bool equal = step.cond == firmware::cc::program::Cond::kEq;
+  return {equal ? contract::isa::WaitCond::kEq : contract::isa::WaitCond::kGe,
+          static_cast<uint8_t>(step.semaphore), step.value};
+}
+
+}  // namespace
+
+const RegTable<CcCore>& CcCore::table() {
+  static const RegTable<CcCore> t(
+      "cc", reg::kRegs, kRegistersEnd,
+      {{reg::kTrigger, nullptr, &CcCore::write_trigger},
+       {reg::kControl, nullptr, &CcCore::write_control},
+       {reg::kStatus, &CcCore::read_status, nullptr},
+       {reg::kPc, &CcCore::read_pc, nullptr},
+       {reg::kErrorCode, &CcCore::read_error_code, nullptr},
+       {reg::kErrorPc, &CcCore::read_error_pc, nullptr},
+       {reg::kFifoLevel, &CcCore::read_fifo_level, nullptr},
+       {reg::kCurrentOp, &CcCore::read_current_op, nullptr},
+       {reg::kBarrier + reg::kBarrierArrived, &CcCore::read_arrived, nullptr},
+       {reg::kBarrier + reg::kBarrierGeneration, &CcCore::read_generation, nullptr}});
+  return t;
+}
+
+CcCore::CcCore(const Params& params, const Context& context)
+    : RegBlock(context.log),
+      params_(params),
+      context_(context),
+      pages_(topsp::kWindow, kProgramEnd),
+      semaphores_(pages_, &context.counters) {
+  publish();
+}
+
+uint32_t CcCore::read_status(uint32_t, uint32_t, bool) {
+  return static_cast<uint32_t>(firmware_.status());
+}
+uint32_t CcCore::read_pc(uint32_t, uint32_t, bool) {
+  return firmware_.pc();
+}
+uint32_t CcCore::read_error_code(uint32_t, uint32_t, bool) {
+  return static_cast<uint32_t>(firmware_.error_code());
+}
+uint32_t CcCore::read_error_pc(uint32_t, uint32_t, bool) {
+  return firmware_.error_pc();
+}
+uint32_t CcCore::read_fifo_level(uint32_t, uint32_t, bool) {
+  return firmware_.fifo_level();
+}
+uint32_t CcCore::read_current_op(uint32_t, uint32_t, bool) {
+  return firmware_.current_op();
+}
+uint32_t CcCore::read_arrived(uint32_t cell, uint32_t, bool) {
+  return context_.barriers.arrived({params_.chip, params_.topsp, cell});
+}
+uint32_t CcCore::read_generation(uint32_t cell, uint32_t, bool) {
+  return context_.barriers.generation({params_.chip, params_.topsp, cell});
+}
+
+bool CcCore::access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) {
+  if (offset + size <= SemaphoreBlock::kBytes) {
+    return semaphores_.access(offset, data, size, write, debug);
+  }
+  if (is_memory(offset, size)) {
+    if (write) {
+      std::memcpy(pages_.data() + offset, data, size);
+    } else {
+      std::memcpy(data, pages_.data() + offset, size);
+    }
+    return true;
+  }
+  return RegBlock::access(offset, data, size, write, debug);
+}
+
+void CcCore::write_trigger(uint32_t, uint32_t value) {
+  if (firmware_.trigger(value, *this)) schedule(0);
+  publish();
+}
+
+void CcCore::write_control(uint32_t, uint32_t value) {
+  if (reg::kControlReset.get(value) != 0) {
+    stop_processor();
+    firmware_.reset();
+  }
+  if (reg::kControlHalt.get(value) != 0) {
+    firmware_.halt();
+    if (waiting_) semaphores_.cancel(*this);
+    waiting_ = false;
+  }
+  if (reg::kControlRun.get(value) != 0) {
+    firmware_.run();
+    if (!waiting_) schedule(0);
+  }
+  publish();
+}
+
+void CcCore::stop_processor() {
+  if (waiting_) semaphores_.cancel(*this);
+  if (at_barrier_) context_.barriers.leave(*this);
+  waiting_ = at_barrier_ = false;
+  context_.queue.cancel(scheduled_);
+  scheduled_ = 0;
+}
+
+void CcCore::reset() {
+  stop_processor();
+  firmware_.reset();
+  semaphores_.reset();
+  publish();
+}
+
+// At least 1 ps ahead (hw/time/event_queue.h). One step is scheduled at a time.
+void CcCore::schedule(base::Ps delay) {
+  if (scheduled_ != 0) return;
+  const base::Ps time = context_.queue.now() + (delay == 0 ? 1 : delay);
+  scheduled_ = context_.queue.schedule({time, params_.component, Phase::kStart}, *this, 0);
+}
+
+void CcCore::on_event(const EventKey& /*key*/, uint32_t /*tag*/, uint64_t /*argument*/) {
+  scheduled_ = 0;
+  step();
+  publish();
+}
+
+base::Ps CcCore::time_of(Cost cost) const {
+  switch (cost) {
+    case Cost::kTrigger:
+      return context_.timing.cc_trigger;
+    case Cost::kInstruction:
+      return context_.timing.cc_instr;
+    case Cost::kBranch:
+      return context_.timing.cc_branch;
+    case Cost::kSemaphoreWait:
+      return context_.timing.cc_sem_wait;
+  }
+  return 0;
+}
+
+void CcCore::step() {
+  const firmware::cc::LocalMemory memory{
+      pages_.data() + topsp::kProgram, reinterpret_cast<const uint32_t*>(pages_.data() + reg::kOp)};
+  last_step_ = firmware_.step(memory, *this, *this);
+  switch (last_step_.next) {
+    case Next::kSpend:
+      return schedule(time_of(last_step_.cost));
+    case Next::kSemaphore:
+      waiting_ = true;
+      return semaphores_.wait(wait_of(last_step_), *this);
+    case Next::kBarrier:
+      return arrive(last_step_);
+    case Next::kIdle:
+    case Next::kStopped:
+      return;
+  }
+}
+
+void CcCore::wait_satisfied() {
+  waiting_ = false;
+  schedule(0);
+}
+
+void CcCore::arrive(const Step& step) {
+  if (at_barrier_) return;  // halted and continued while waiting
+  const auto cell =
+      resolve_barrier(context_.fabric.address_map(), params_.chip, params_.chips, step.cell);
+  if (!cell) {
+    return firmware_.fail(contract::CcError::kBusError, static_cast<uint32_t>(step.cell), *this);
+  }
+  if (!context_.barriers.arrive(*cell, step.members, *this)) {
+    return firmware_.fail(contract::CcError::kBadInstruction, step.members, *this);
+  }
+  cell_ = *cell;
+  at_barrier_ = true;
+}
+
+void CcCore::barrier_open() {
+  at_barrier_ = false;
+  firmware_.barrier_released();
+  schedule(context_.timing.cc_barrier);
+}
+
+void CcCore::barrier_mismatch() {
+  at_barrier_ = false;
+  firmware_.fail(contract::CcError::kBadInstruction, last_step_.members, *this);
+  publish();
+}
+
+bool CcCore::read32(uint64_t address, uint32_t* value) {
+  return context_.fabric.read32(address, *value);
+}
+bool CcCore::write32(uint64_t address, uint32_t value) {
+  return address % 4 == 0 && context_.fabric.write32(address, value);
+}
+bool CcCore::read(uint64_t address, void* to, size_t bytes) {
+  return context_.fabric.read(address, {static_cast<uint8_t*>(to), bytes});
+}
+bool CcCore::write(uint64_t address, const void* from, size_t bytes) {
+  return context_.fabric.write(address, {static_cast<const uint8_t*>(from), bytes});
+}
+
+void CcCore::notify(contract::NqType type, uint32_t payload, uint32_t pc, uint32_t info) {
+  contract::NqEntry entry;
+  entry.header = contract::NqEntry::make_header(type, params_.topsp, false);
+  entry.payload = payload;
+  entry.timestamp = context_.queue.now();
+  entry.pc = pc;
+  entry.info = info;
+  context_.notifications.post(0, entry);
+}
+
+std::string CcCore::waits_for() const {
+  if (firmware_.status() != contract::CcStatus::kWaiting) return {};
+  const std::string where = ", in operation " + std::to_string(firmware_.current_op()) +
+                            " at record " + std::to_string(firmware_.pc());
+  if (at_barrier_) {
+    return to_string(cell_) + ", where " + std::to_string(context_.barriers.arrived(cell_)) +
+           " of " + std::to_string(last_step_.members) + " have arrived" + where;
+  }
+  return to_string(wait_of(last_step_), semaphores_) + where;
+}
+
+// Current values where a client that has mapped the window reads them.
+void CcCore::publish() {
+  uint8_t* page = pages_.data();
+  base::store<uint32_t>(page + reg::kStatus, static_cast<uint32_t>(firmware_.status()));
+  base::store<uint32_t>(page + reg::kPc, firmware_.pc());
+  base::store<uint32_t>(page + reg::kErrorCode, static_cast<uint32_t>(firmware_.error_code()));
+  base::store<uint32_t>(page + reg::kErrorPc, firmware_.error_pc());
+  base::store<uint32_t>(page + reg::kFifoLevel, firmware_.fifo_level());
+  base::store<uint32_t>(page + reg::kCurrentOp, firmware_.current_op());
+  base::store<uint32_t>(page + reg::kContractVersion, RegBlock::value(reg::kContractVersion));
+}
+
+CcCore& CcCoreGroup::core(uint32_t t) {
+  if (cores_[t] == nullptr) cores_[t] = factory_(t);
+  return *cores_[t];
+}
+
+bool CcCoreGroup::access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) {
+  const uint64_t t = offset / topsp::kWindow;
+  const uint64_t in = offset % topsp::kWindow;
+  if (t >= cores_.size() || in + size > topsp::kWindow) return false;
+  return core(static_cast<uint32_t>(t)).access(in, data, size, write, debug);
+}
+
+}  // namespace hw

@@ -1,0 +1,408 @@
+#include "hw/core/sequencer.h"
+
+#include <algorithm>
+
+#include "arch/contract/isa.h"
+#include "contract/isa_codec.h"
+#include "contract/regs/engine.h"
+
+namespace hw {
+
+namespace reg = contract::engine;
+namespace isa = contract::isa;
+using contract::EngineError;
+using contract::EngineStatus;
+using isa::Opcode;
+
+namespace {
+
+constexpr uint32_t kFetchRecords =
+    64;  // records fetched at once; prefetch is invisible to software
+
+uint32_t alu(isa::AluOp op, uint32_t a, uint32_t b) {
+  switch (op) {
+    case isa::AluOp::kAdd:
+      return a + b;
+    case isa::AluOp::kSub:
+      return a - b;
+    case isa::AluOp::kMul:
+      return a * b;
+    case isa::AluOp::kShl:
+      return a << (b & 31);
+    case isa::AluOp::kShr:
+      return a >> (b & 31);
+    case isa::AluOp::kAnd:
+      return a & b;
+    case isa::AluOp::kOr:
+      return a | b;
+    case isa::AluOp::kXor:
+      return a ^ b;
+    case isa::AluOp::kMin:
+      return std::min(a, b);
+    case isa::AluOp::kMax:
+      return std::max(a, b);
+  }
+  return 0;
+}
+
+bool compare(isa::BranchCond cond, uint32_t a, uint32_t b) {
+  const auto sa = static_cast<int32_t>(a);
+  const auto sb = static_cast<int32_t>(b);
+  switch (cond) {
+    case isa::BranchCond::kLt:
+      return sa < sb;
+    case isa::BranchCond::kLe:
+      return sa <= sb;
+    case isa::BranchCond::kEq:
+      return a == b;
+    case isa::BranchCond::kNe:
+      return a != b;
+    case isa::BranchCond::kGe:
+      return sa >= sb;
+    case isa::BranchCond::kGt:
+      return sa > sb;
+    case isa::BranchCond::kLtu:
+      return a < b;
+    case isa::BranchCond::kLeu:
+      return a <= b;
+    case isa::BranchCond::kGeu:
+      return a >= b;
+    case isa::BranchCond::kGtu:
+      return a > b;
+  }
+  return false;
+}
+
+bool is_tensor(Opcode op) {
+  return op == Opcode::kTensorTensor || op == Opcode::kTensorCopy;
+}
+
+bool has_completion(const isa::Instruction& i, bool trace_all) {
+  return i.complete_update.op != isa::UpdateOp::kNone || i.trace() || trace_all;
+}
+
+}  // namespace
+
+const RegTable<Sequencer>& Sequencer::table() {
+  static const RegTable<Sequencer> t(
+      "engine", reg::kRegs, contract::tpb::kEngineBlock,
+      {{reg::kControl, nullptr, &Sequencer::write_control},
+       {reg::kStatus, &Sequencer::read_status, nullptr},
+       {reg::kPc, &Sequencer::read_pc, &Sequencer::write_pc},
+       {reg::kErrorCode, &Sequencer::read_error_code, nullptr},
+       {reg::kErrorPc, &Sequencer::read_error_pc, nullptr},
+       {reg::kErrorInfo, &Sequencer::read_error_info, nullptr},
+       {reg::kRegister, &Sequencer::read_register, &Sequencer::write_register}});
+  return t;
+}
+
+Sequencer::Sequencer(const SequencerContext& context, const TimingParams& timing, contract::Gen gen,
+                     contract::Engine engine, uint32_t component)
+    : RegBlock(context.log),
+      context_(context),
+      timing_(timing, gen, engine),
+      engine_(engine),
+      component_(component) {}
+
+void Sequencer::write_control(uint32_t, uint32_t value) {
+  if (reg::kControlReset.get(value) != 0) reset();
+  if (reg::kControlHalt.get(value) != 0 && status_ == EngineStatus::kRunning) {
+    halt_requested_ = true;
+    if (waiting_) {
+      stop_waiting();
+      status_ = EngineStatus::kHalted;
+    }
+  }
+  if (reg::kControlStart.get(value) != 0) start();
+}
+
+void Sequencer::start() {
+  if (status_ != EngineStatus::kIdle && status_ != EngineStatus::kHalted) return;
+  status_ = EngineStatus::kRunning;
+  halt_requested_ = false;
+  fetched_.clear();  // the program may have been changed while the engine stood still
+  schedule(context_.queue.now() + timing_.params().seq_fetch, kIssue);
+}
+
+void Sequencer::stop_waiting() {
+  if (waiting_) context_.semaphores.cancel(*this);
+  waiting_ = false;
+}
+
+void Sequencer::reset() {
+  stop_waiting();
+  ++epoch_;
+  status_ = EngineStatus::kIdle;
+  error_ = EngineError::kNone;
+  pc_ = error_pc_ = error_info_ = 0;
+  std::fill(std::begin(registers_), std::end(registers_), 0);
+  halt_requested_ = false;
+  last_done_ = 0;
+  in_flight_.clear();
+  completions_.clear();
+  fetched_.clear();
+}
+
+void Sequencer::hard_reset() {
+  reset();
+  reset_registers();
+}
+
+// At least 1 ps ahead: see hw/time/event_queue.h. It also keeps endless loops from standing still.
+void Sequencer::schedule(base::Ps time, Tag tag) {
+  const base::Ps earliest = context_.queue.now() + 1;
+  context_.queue.schedule({std::max(time, earliest), component_, Phase::kStart}, *this, tag,
+                          epoch_);
+}
+
+void Sequencer::on_event(const EventKey& /*key*/, uint32_t tag, uint64_t argument) {
+  if (argument != epoch_) return;
+  switch (tag) {
+    case kIssue:
+      return issue();
+    case kBegin:
+      return begin();
+    case kFinish:
+      return finish();
+    case kCompleted: {
+      const Completion done = completions_.front();
+      completions_.pop_front();
+      context_.semaphores.apply(done.update);
+      if (done.trace) notify(contract::NqType::kTrace, done.opcode, done.debug_id, done.pc, 0);
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+void Sequencer::wait_satisfied() {
+  waiting_ = false;
+  schedule(context_.queue.now() + timing_.params().sem_start, kBegin);
+}
+
+void Sequencer::fail(EngineError error, uint32_t info) {
+  status_ = EngineStatus::kError;
+  error_ = error;
+  error_pc_ = pc_;
+  error_info_ = info;
+  notify(contract::NqType::kError, static_cast<uint32_t>(error), current_.debug_id, pc_, info);
+}
+
+void Sequencer::notify(contract::NqType type, uint32_t payload, uint64_t debug_id, uint32_t pc,
+                       uint32_t info) {
+  contract::NqEntry entry;
+  entry.header = contract::NqEntry::make_header(type, engine_, false);
+  entry.payload = payload;
+  entry.timestamp = context_.queue.now();
+  entry.debug_id = debug_id;
+  entry.pc = pc;
+  entry.info = info;
+  context_.notifications.post(engine_, entry);
+}
+
+// Brings the instruction at pc_ into current_.
+bool Sequencer::fetch() {
+  const uint32_t count = value(reg::kProgramCount);
+  current_ = {};
+  if (pc_ >= count) {
+    fail(EngineError::kBadPc, pc_);
+    return false;
+  }
+  const uint32_t have = static_cast<uint32_t>(fetched_.size() / isa::kRecordBytes);
+  const uint32_t need = std::min(count - pc_, isa::kMaxExtensions + 1);
+  if (pc_ < fetched_pc_ || pc_ + need > fetched_pc_ + have) {
+    const uint64_t program =
+        static_cast<uint64_t>(value(reg::kProgramHi)) << 32 | value(reg::kProgramLo);
+    const uint64_t address = program + static_cast<uint64_t>(pc_) * isa::kRecordBytes;
+    fetched_.resize(size_t{std::min(count - pc_, kFetchRecords)} * isa::kRecordBytes);
+    fetched_pc_ = pc_;
+    if (!context_.fabric.read(address, fetched_)) {
+      fetched_.clear();
+      fail(EngineError::kBusError, static_cast<uint32_t>(address));
+      return false;
+    }
+  }
+  const size_t at = size_t{pc_ - fetched_pc_} * isa::kRecordBytes;
+  const isa::DecodeError error = isa::decode(&fetched_[at], fetched_.size() - at, &current_);
+  const auto opcode = static_cast<uint8_t>(current_.opcode);
+  const isa::OpInfo* info = isa::find_op(opcode);
+  if (error == isa::DecodeError::kUnsupported ||
+      (error == isa::DecodeError::kNone && info->pseudo)) {
+    fail(EngineError::kUnsupported, opcode);
+    return false;
+  }
+  if (error != isa::DecodeError::kNone || !info->runs_on(static_cast<isa::Engine>(engine_))) {
+    fail(EngineError::kBadInstruction, opcode);
+    return false;
+  }
+  next_pc_ = pc_ + current_.records();
+  return true;
+}
+
+SemaphoreWait Sequencer::current_wait() const {
+  const isa::Wait& w = current_.wait;
+  return {w.cond, w.id, w.value_is_register ? registers_[w.value] : w.value};
+}
+
+void Sequencer::issue() {
+  if (halt_requested_) {
+    status_ = EngineStatus::kHalted;
+    return;
+  }
+  if (!fetch()) return;
+  wait_ = current_wait();
+  begin();
+}
+
+void Sequencer::begin() {
+  if (halt_requested_) {
+    status_ = EngineStatus::kHalted;
+    return;
+  }
+  if (wait_.cond != isa::WaitCond::kNone) {
+    // Also after a wake-up: another engine may have taken the value meanwhile.
+    if (!context_.semaphores.satisfied(wait_)) {
+      waiting_ = true;
+      context_.semaphores.wait(wait_, *this);
+      return;
+    }
+    wait_.cond = isa::WaitCond::kNone;
+  }
+  if (is_tensor(current_.opcode)) return begin_tensor();
+  ++instructions_;
+  context_.semaphores.apply(current_.read_update);
+  const base::Ps now = context_.queue.now();
+  base::Ps start = now;
+  if (current_.opcode == Opcode::kDrain) start = std::max(now, last_done_);
+  if (current_.opcode == Opcode::kHalt) {
+    start = std::max(now, last_done_ + timing_.params().sem_complete);
+  }
+  const base::Ps time = control_time();
+  busy_ += time;
+  schedule(start + time, kFinish);
+}
+
+base::Ps Sequencer::control_time() const {
+  const bool posts = current_.opcode == Opcode::kWrite || current_.opcode == Opcode::kNotify;
+  return posts ? timing_.params().seq_write : timing_.control();
+}
+
+// Read after write and write after write on one engine: the next instruction starts when the
+// results are there, plus dep.same_engine_ns.
+bool Sequencer::hazard(const TensorExtent& extent, base::Ps* until) {
+  const base::Ps now = context_.queue.now();
+  const base::Ps gap = timing_.params().dep_same_engine;
+  in_flight_.erase(std::remove_if(in_flight_.begin(), in_flight_.end(),
+                                  [&](const InFlight& f) { return f.done + gap <= now; }),
+                   in_flight_.end());
+  *until = 0;
+  for (const InFlight& f : in_flight_) {
+    if (extent.touches(f.destination)) *until = std::max(*until, f.done + gap);
+  }
+  return *until > now;
+}
+
+void Sequencer::begin_tensor() {
+  TensorExtent extent;
+  const int bad = context_.tensors.resolve(current_, registers_, &extent);
+  if (bad >= 0) return fail(EngineError::kBadOperand, static_cast<uint32_t>(bad));
+  base::Ps until = 0;
+  if (hazard(extent, &until)) return schedule(until, kBegin);
+  ++instructions_;
+  if (!context_.tensors.execute(current_, extent, engine_ == contract::kPool)) {
+    return fail(EngineError::kBusError, 0);
+  }
+  const InstructionTime time = current_.opcode == Opcode::kTensorCopy
+                                   ? timing_.tensor_copy(current_.operands.tensor_copy)
+                                   : timing_.tensor_tensor(current_.operands.tensor_tensor);
+  const base::Ps end = context_.queue.now() + time.interval;
+  busy_ += time.interval;
+  last_done_ = std::max(last_done_, end + time.latency);
+  in_flight_.push_back({last_done_, extent.operand[0]});
+  complete();
+  schedule(end, kFinish);
+}
+
+void Sequencer::complete() {
+  const bool trace_all = reg::kTraceMaskAll.get(value(reg::kTraceMask)) != 0;
+  if (!has_completion(current_, trace_all)) return;
+  completions_.push_back({current_.complete_update, current_.debug_id, pc_,
+                          static_cast<uint8_t>(current_.opcode), current_.trace() || trace_all});
+  schedule(last_done_ + timing_.params().sem_complete, kCompleted);
+}
+
+// End of a control instruction's time, or of a tensor instruction's initiation interval.
+void Sequencer::finish() {
+  if (is_tensor(current_.opcode)) {
+    context_.semaphores.apply(current_.read_update);
+  } else {
+    execute_control();
+    if (status_ == EngineStatus::kError) return;
+    last_done_ = std::max(last_done_, context_.queue.now());
+    complete();
+  }
+  pc_ = next_pc_;
+  if (current_.opcode == Opcode::kHalt) {
+    status_ = EngineStatus::kHalted;
+    return;
+  }
+  issue();
+}
+
+void Sequencer::store(uint64_t address, uint32_t low, uint32_t high, uint32_t size) {
+  if (status_ == EngineStatus::kError) return;
+  uint8_t bytes[8];
+  base::store(bytes, low);
+  base::store(bytes + 4, high);
+  if (!context_.fabric.write(address, {bytes, size})) {
+    fail(EngineError::kBusError, static_cast<uint32_t>(address));
+  }
+}
+
+void Sequencer::execute_control() {
+  const isa::Operands& o = current_.operands;
+  switch (current_.opcode) {
+    case Opcode::kWrite:
+      store(o.write.dst0, o.write.data0, o.write.data1, o.write.size0);
+      if (o.write.size1 != 0) store(o.write.dst1, o.write.data1, 0, o.write.size1);
+      return;
+    case Opcode::kEventSemaphoreRangeClear: {
+      const auto& c = o.event_semaphore_range_clear;
+      if (c.kind == isa::ClearKind::kSemaphore) {
+        context_.semaphores.clear_semaphores(c.first, c.last);
+      } else {
+        context_.semaphores.clear_events(c.first, c.last);
+      }
+      return;
+    }
+    case Opcode::kNotify:
+      return notify(static_cast<contract::NqType>(o.notify.type), o.notify.payload,
+                    current_.debug_id, pc_, 0);
+    case Opcode::kRegisterMove:
+      registers_[o.register_move.dst] = value_of(o.register_move.src);
+      return;
+    case Opcode::kRegisterAlu:
+      registers_[o.register_alu.dst] =
+          alu(o.register_alu.op, registers_[o.register_alu.a], value_of(o.register_alu.b));
+      return;
+    case Opcode::kBranch:
+      next_pc_ = pc_ + static_cast<uint32_t>(o.branch.target);
+      return;
+    case Opcode::kCompareBranch:
+      if (compare(o.compare_branch.cond, registers_[o.compare_branch.a],
+                  value_of(o.compare_branch.b))) {
+        next_pc_ = pc_ + static_cast<uint32_t>(o.compare_branch.target);
+      }
+      return;
+    default:  // NOP, DRAIN, HALT, EVENT_SEMAPHORE: their wait and updates are all
+      return;
+  }
+}
+
+std::string Sequencer::waits_for() const {
+  if (status_ != EngineStatus::kRunning || !waiting_) return {};
+  return to_string(wait_, context_.semaphores) + ", at pc " + std::to_string(pc_);
+}
+
+}  // namespace hw

@@ -1,0 +1,137 @@
+// One compute engine's sequencer: fetches records from device memory, waits on semaphores of its
+// NeuronCore, executes, updates semaphores. Source of truth: docs/hardware-contract.md 3,
+// data/regs/engine.json, data/isa; times: engine-isa.md 6.1, timing.md 2.
+// Exact: order of one instruction, register values, errors, notifications. Approximate: durations.
+//
+// Model: instructions issue in order. A control instruction occupies the sequencer for its time and
+// acts at its end. A tensor instruction acts at its start, occupies the engine for its initiation
+// interval, and is done a pipeline latency later; the next one may start meanwhile unless it
+// touches what is not done yet. Completions, and so semaphore updates, are in program order. DRAIN
+// and HALT wait for the last completion.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "arch/contract/engine.h"
+#include "contract/isa_types.h"
+#include "hw/core/engine_timing.h"
+#include "hw/core/tensor_unit.h"
+#include "hw/mem/fabric.h"
+#include "hw/nq/nq_block.h"
+#include "hw/reg/reg_block.h"
+#include "hw/sync/semaphore_block.h"
+#include "hw/time/event_queue.h"
+
+namespace hw {
+
+// What the five sequencers of a NeuronCore share.
+struct SequencerContext {
+  EventQueue& queue;
+  Fabric& fabric;
+  SemaphoreBlock& semaphores;
+  NqBlock& notifications;
+  TensorUnit& tensors;
+  AccessLog& log;
+};
+
+class Sequencer final : public RegBlock<Sequencer>, private EventSink, private SemaphoreWaiter {
+ public:
+  Sequencer(const SequencerContext& context, const TimingParams& timing, contract::Gen gen,
+            contract::Engine engine, uint32_t component);
+
+  static const RegTable<Sequencer>& table();
+
+  contract::EngineStatus status() const { return status_; }
+  uint32_t pc() const { return pc_; }
+  contract::EngineError error_code() const { return error_; }
+  uint64_t instructions() const { return instructions_; }
+  base::Ps busy() const { return busy_; }
+  // What it waits for, or empty.
+  std::string waits_for() const;
+  // Reset of the core: as control.reset, and the program registers are cleared.
+  void hard_reset();
+
+ private:
+  enum Tag : uint32_t { kIssue, kBegin, kFinish, kCompleted };
+  // A tensor instruction whose results are not there yet.
+  struct InFlight {
+    base::Ps done;
+    TensorBox destination;
+  };
+  // Updates and trace entry of an instruction whose completion is scheduled, oldest first.
+  struct Completion {
+    contract::isa::Update update;
+    uint64_t debug_id;
+    uint32_t pc;
+    uint8_t opcode;
+    bool trace;
+  };
+
+  // Register hooks.
+  void write_control(uint32_t, uint32_t value);
+  uint32_t read_status(uint32_t, uint32_t, bool) { return static_cast<uint32_t>(status_); }
+  uint32_t read_pc(uint32_t, uint32_t, bool) { return pc_; }
+  void write_pc(uint32_t, uint32_t value) { pc_ = value; }
+  uint32_t read_error_code(uint32_t, uint32_t, bool) { return static_cast<uint32_t>(error_); }
+  uint32_t read_error_pc(uint32_t, uint32_t, bool) { return error_pc_; }
+  uint32_t read_error_info(uint32_t, uint32_t, bool) { return error_info_; }
+  uint32_t read_register(uint32_t i, uint32_t, bool) { return registers_[i]; }
+  void write_register(uint32_t i, uint32_t value) { registers_[i] = value; }
+
+  void on_event(const EventKey& key, uint32_t tag, uint64_t argument) override;
+  void wait_satisfied() override;
+
+  void start();
+  void reset();
+  void stop_waiting();
+  void schedule(base::Ps time, Tag tag);
+  void issue();
+  bool fetch();
+  void begin();
+  void begin_tensor();
+  void finish();
+  void execute_control();
+  void complete();
+  void fail(contract::EngineError error, uint32_t info);
+  void notify(contract::NqType type, uint32_t payload, uint64_t debug_id, uint32_t pc,
+              uint32_t info);
+  void store(uint64_t address, uint32_t low, uint32_t high, uint32_t size);
+  bool hazard(const TensorExtent& extent, base::Ps* until);
+  SemaphoreWait current_wait() const;
+  base::Ps control_time() const;
+  uint32_t value_of(const contract::isa::Value& value) const {
+    return value.is_register ? registers_[value.value] : value.value;
+  }
+
+  SequencerContext context_;
+  EngineTiming timing_;
+  contract::Engine engine_;
+  uint32_t component_;
+
+  contract::EngineStatus status_ = contract::EngineStatus::kIdle;
+  contract::EngineError error_ = contract::EngineError::kNone;
+  uint32_t pc_ = 0;
+  uint32_t error_pc_ = 0;
+  uint32_t error_info_ = 0;
+  uint32_t registers_[64] = {};
+
+  contract::isa::Instruction current_{};
+  uint32_t next_pc_ = 0;
+  SemaphoreWait wait_;
+  bool waiting_ = false;
+  bool halt_requested_ = false;
+  uint32_t epoch_ = 0;      // of the last start or reset; events of older ones are void
+  base::Ps last_done_ = 0;  // completion of the youngest instruction
+  std::vector<InFlight> in_flight_;
+  std::deque<Completion> completions_;
+
+  std::vector<uint8_t> fetched_;  // records [fetched_pc_, + size / 64)
+  uint32_t fetched_pc_ = 0;
+  uint64_t instructions_ = 0;
+  base::Ps busy_ = 0;
+};
+
+}  // namespace hw

@@ -1,0 +1,226 @@
+// What programs refer to: DMA blocks and collectives (neff.md 4, rules E-20, B-04, C-10 to C-17).
+#include <algorithm>
+#include <set>
+
+#include "neff_loader/parse.h"
+
+namespace neff {
+namespace {
+
+namespace isa = contract::isa;
+using isa::Opcode;
+
+constexpr uint32_t kMaxStreams = 4;       // neff.md 4.4
+constexpr size_t kMaxCommunicators = 16;  // neff.md 4.4, since runtime 2.34.10
+
+std::string where_of(const EngineProgram& p, uint32_t pc) {
+  return p.instr_file + " record " + std::to_string(pc);
+}
+
+void check_trigger(const Context& c, const EngineProgram& p, const ProgramStep& step) {
+  const isa::PseudoDmaTrigger& t = step.instruction.operands.pseudo_dma_trigger;
+  const std::string where = where_of(p, step.pc);
+  if (t.queue == 0 || t.queue >= p.symbols.size() || t.instance >= p.symbols.size()) {
+    return c.report.fail("B-04", where, "trigger names a symbol that the file does not have");
+  }
+  if (p.triggered_block(step) != nullptr) return;
+  c.report.fail("E-20", where,
+                "no descriptors for queue " + p.symbol(t.instance != 0 ? t.instance : t.queue) +
+                    " block_id " + std::to_string(t.block_id) + " in " +
+                    (p.json_file.empty() ? "any engine JSON" : p.json_file));
+}
+
+// Bytes from the first to behind the last element; negative steps are refused by the caller.
+std::optional<uint64_t> pattern_bytes(const isa::Pattern& p, DataType type) {
+  unsigned __int128 elements = 1;
+  for (size_t i = 0; i < 2; ++i) {
+    if (p.count[i] == 0) continue;
+    if (p.count[i] > 1 && static_cast<unsigned __int128>(p.step[i]) != elements) {
+      return std::nullopt;  // not contiguous
+    }
+    elements *= p.count[i];
+  }
+  const unsigned __int128 bytes = elements * data_type_bytes(type);
+  if (bytes > (1ull << 53)) return std::nullopt;
+  return static_cast<uint64_t>(bytes);
+}
+
+struct Side {
+  uint32_t variable = 0;
+  uint64_t bytes = 0;
+};
+
+Side resolve(const Context& c, const Subgraph& sg, const std::string& where, const char* name,
+             uint32_t var_id, uint64_t offset, const isa::Pattern& pattern, DataType type) {
+  const Variable* v = sg.find_variable(var_id);
+  if (v == nullptr) {
+    c.report.fail("B-04", where,
+                  std::string(name) + "_var_id " + std::to_string(var_id) + " is not declared");
+    return {};
+  }
+  if (v->type == VariableType::kStateBuffer) {
+    c.report.fail(violation("C-17", where, "collectives on SBUF tensors are not supported",
+                            status::kInvalid, base::Fault::kUnsupported));
+    return {};
+  }
+  const std::optional<uint64_t> bytes = pattern_bytes(pattern, type);
+  if (!bytes) {
+    c.report.fail("C-16", where, std::string(name) + "_pattern is not contiguous");
+    return {};
+  }
+  if (offset > v->size || *bytes > v->size - offset) {
+    c.report.fail("C-16", where, std::string(name) + " leaves variable " + v->name);
+  }
+  return {static_cast<uint32_t>(v - sg.variables.data()), *bytes};
+}
+
+void add_collective(const Context& c, const EngineProgram& p, const ProgramStep& step,
+                    Subgraph* sg) {
+  const isa::PseudoTriggerCollective2& t = step.instruction.operands.pseudo_trigger_collective_2;
+  const std::string where = where_of(p, step.pc);
+  if (t.stream_id >= kMaxStreams) {
+    c.report.fail("C-15", where, "stream_id " + std::to_string(t.stream_id) + " is not in 0..3");
+  }
+  if (t.group_id >= sg->cc.groups.size()) {
+    c.report.fail("C-11", where, "group_id " + std::to_string(t.group_id) + " is not in x_cc");
+  }
+  if (t.src0_shape_reg != 0 || t.dst_shape_reg != 0) {
+    c.report.fail(violation("C-16", where, "shapes in registers are not supported",
+                            status::kInvalid, base::Fault::kUnsupported));
+  }
+  const Side from =
+      resolve(c, *sg, where, "src0", t.src0_var_id, t.src0_var_offset, t.src0_pattern, t.dtype);
+  const Side to =
+      resolve(c, *sg, where, "dst", t.dst_var_id, t.dst_var_offset, t.dst_pattern, t.dtype);
+  CollectiveOp op;
+  op.engine = p.engine;
+  op.pc = step.pc;
+  op.type = t.ctype;
+  op.reduce = t.op;
+  op.dtype = t.dtype;
+  op.cc_dim = t.cc_dim;
+  op.group_id = t.group_id;
+  op.channel_id = t.channel_id;
+  op.stream_id = t.stream_id;
+  op.source = from.variable;
+  op.source_offset = t.src0_var_offset;
+  op.source_bytes = from.bytes;
+  op.destination = to.variable;
+  op.destination_offset = t.dst_var_offset;
+  op.destination_bytes = to.bytes;
+  sg->collectives.push_back(op);
+}
+
+// Rule C-16 for `n` ranks.
+bool sizes_agree(const CollectiveOp& op, uint64_t n) {
+  switch (op.type) {
+    case CollectiveType::kAllReduce:
+    case CollectiveType::kPermute:
+    case CollectiveType::kPermuteImplicit:
+    case CollectiveType::kPermuteReduce:
+    case CollectiveType::kPermuteReduceImplicit:
+    case CollectiveType::kSendRecv:
+    case CollectiveType::kSendRecvCce:
+      return op.source_bytes == op.destination_bytes;
+    case CollectiveType::kAllGather:
+      return op.destination_bytes % n == 0 && op.destination_bytes / n == op.source_bytes;
+    case CollectiveType::kReduceScatter:
+      return op.source_bytes % n == 0 && op.source_bytes / n == op.destination_bytes;
+    case CollectiveType::kAllToAll:
+      return op.source_bytes == op.destination_bytes &&
+             op.source_bytes % (n * data_type_bytes(op.dtype)) == 0;
+    case CollectiveType::kAllGatherV:
+    case CollectiveType::kReduceScatterV:
+    case CollectiveType::kAllToAllV:
+      return true;  // given by a tensor at run time
+  }
+  return false;
+}
+
+base::Status check_group(const ReplicaGroups& group, uint32_t id, const CollectiveContext& x) {
+  const std::string where = "replica group " + std::to_string(id);
+  for (const RankList& list : group.lists) {
+    for (uint32_t rank : list) {
+      if (rank < x.world_size) continue;
+      return violation(
+          "C-11", where,
+          "rank " + std::to_string(rank) + " is not in a world of " + std::to_string(x.world_size));
+    }
+  }
+  if (group.list_of(x.rank) != nullptr) return {};
+  std::string text;
+  for (const RankList& list : group.lists) {
+    text += text.empty() ? "[" : ", [";
+    for (size_t i = 0; i < list.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(list[i]);
+    text += "]";
+  }
+  return violation("C-12", where,
+                   "replica groups (" + text + ") does not have myself " + std::to_string(x.rank),
+                   status::kResource, base::Fault::kUsage);
+}
+
+}  // namespace
+
+const RankList* ReplicaGroups::list_of(uint32_t rank) const {
+  for (const RankList& list : lists) {
+    if (std::find(list.begin(), list.end(), rank) != list.end()) return &list;
+  }
+  return nullptr;
+}
+
+void check_references(const Context& c, Subgraph* sg) {
+  for (const EngineProgram& p : sg->programs) {
+    for (const ProgramStep& step : p.steps) {
+      if (step.instruction.opcode == Opcode::kPseudoDmaTrigger) check_trigger(c, p, step);
+      if (step.instruction.opcode == Opcode::kPseudoTriggerCollective2)
+        add_collective(c, p, step, sg);
+      if (!c.report.ok()) return;
+    }
+  }
+  if (c.executable && sg->cc.ops != 0 && sg->cc.ops != sg->collectives.size()) {
+    c.report.warn(sg->name, "x_cc announces " + std::to_string(sg->cc.ops) +
+                                " operations, programs have " +
+                                std::to_string(sg->collectives.size()));
+  }
+}
+
+bool Neff::has_collectives() const {
+  return std::any_of(subgraphs.begin(), subgraphs.end(),
+                     [](const Subgraph& s) { return !s.collectives.empty(); });
+}
+
+base::Status check_context(const Neff& neff, const CollectiveContext& x) {
+  if (neff.has_collectives() && !x.present) {
+    return violation("C-10", neff.header.name,
+                     "the NEFF has collectives: load it with nrt_load_collectives",
+                     status::kInvalid, base::Fault::kUsage);
+  }
+  for (const Subgraph& sg : neff.subgraphs) {
+    std::set<std::vector<RankList>> communicators;
+    for (const CollectiveOp& op : sg.collectives) {
+      const ReplicaGroups& group = sg.cc.groups[op.group_id];
+      if (base::Status s = check_group(group, op.group_id, x); !s) return s;
+      communicators.insert(group.lists);
+      const RankList& mine = *group.list_of(x.rank);
+      if (!sizes_agree(op, mine.size())) {
+        return violation("C-16", sg.name + " record " + std::to_string(op.pc),
+                         "source of " + std::to_string(op.source_bytes) + " and destination of " +
+                             std::to_string(op.destination_bytes) + " bytes do not fit " +
+                             std::to_string(mine.size()) + " ranks");
+      }
+    }
+    if (!sg.collectives.empty() && sg.cc.participants != 0 && sg.cc.participants != x.world_size) {
+      return violation("C-11", sg.name,
+                       "built for " + std::to_string(sg.cc.participants) +
+                           " ranks, loaded in a world of " + std::to_string(x.world_size));
+    }
+    if (communicators.size() > kMaxCommunicators) {
+      return violation("C-14", sg.name,
+                       std::to_string(communicators.size()) + " communicators, 16 are supported",
+                       status::kResource, base::Fault::kResource);
+    }
+  }
+  return {};
+}
+
+}  // namespace neff

@@ -1,0 +1,78 @@
+// How ranks meet (collectives.md 4.2, nrt-api.md 10): rank 0 listens, the others connect, everyone
+// gets the table of all; then all-gathers of small blobs and barriers. Ranks may be threads of one
+// process or processes. One background thread per rank does the I/O: open() and post() never wait
+// for peers, so one thread can register several ranks one after the other.
+// Exact: accepted text forms and messages. Own: the wire protocol; messages are relayed by the
+// root.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace ccl {
+
+using DeviceRecord = std::array<uint8_t, 64>;
+using Blob = std::vector<uint8_t>;
+
+struct RootAddress {
+  std::string host;  // IPv4, IPv6 without brackets, or a name
+  uint16_t port = 0;
+};
+// "<ipv4>:<port>", "[<ipv6>]:<port>" or "<name>:<port>"; the error shows the accepted form.
+base::Result<RootAddress> parse_root_id(const std::string& text);
+
+struct BootstrapOptions {
+  std::string root_id;  // NEURON_RT_ROOT_COMM_ID; empty: all ranks are threads of this process
+  uint32_t rank = 0;
+  uint32_t world = 1;
+  DeviceRecord record{};
+  std::function<void(const std::string&)> log;  // warnings; called from the background thread
+  std::chrono::milliseconds warn_every{120000};
+  std::chrono::milliseconds give_up{0};  // 0: wait for ever
+};
+
+struct PeerInfo {
+  uint32_t rank = 0;
+  DeviceRecord record{};
+};
+
+class Bootstrap {
+ public:
+  // Checks the options and starts meeting the peers; does not wait for them.
+  static base::Result<std::unique_ptr<Bootstrap>> open(BootstrapOptions options);
+  Bootstrap(const Bootstrap&) = delete;
+  Bootstrap& operator=(const Bootstrap&) = delete;
+  ~Bootstrap();  // leaves the group; peers that still need this rank get an error
+
+  uint32_t rank() const;
+  uint32_t world() const;
+
+  // Until all ranks are here. Idempotent.
+  base::Status wait_all();
+  // Valid after wait_all().
+  const std::vector<PeerInfo>& table() const;
+  uint64_t cluster_id() const;
+  int64_t epoch() const;
+
+  // Split all-gather: post() hands in this rank's blob and returns a ticket, collect() waits for
+  // the blobs of all ranks, by rank. All ranks post in the same order; blobs may differ in size.
+  base::Result<uint32_t> post(Blob blob);
+  base::Result<std::vector<Blob>> collect(uint32_t ticket);
+
+  base::Result<std::vector<Blob>> all_gather(Blob blob);
+  base::Status barrier();
+
+ private:
+  class Impl;
+  explicit Bootstrap(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ccl

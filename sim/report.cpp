@@ -1,0 +1,225 @@
+#include "sim/report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "arch/config/platform.h"
+#include "arch/config/timing.h"
+
+namespace sim {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* kSchema = "report/1";
+constexpr uint64_t kMillion = 1000000;
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// The run of digits at the front, without leading zeros.
+std::string_view digits(std::string_view text) {
+  size_t end = 0;
+  while (end < text.size() && is_digit(text[end])) ++end;
+  size_t start = 0;
+  while (start + 1 < end && text[start] == '0') ++start;
+  return text.substr(start, end - start);
+}
+
+uint64_t parts_per_million(base::Ps part, base::Ps whole) {
+  return whole == 0
+             ? 0
+             : static_cast<uint64_t>(static_cast<unsigned __int128>(part) * kMillion / whole);
+}
+
+ordered_json counts(const std::map<std::string, uint64_t, NaturalLess>& table) {
+  ordered_json rows = ordered_json::array();
+  for (const auto& [name, count] : table) rows.push_back({{"name", name}, {"count", count}});
+  return rows;
+}
+
+}  // namespace
+
+bool NaturalLess::operator()(std::string_view a, std::string_view b) const {
+  size_t i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (is_digit(a[i]) && is_digit(b[j])) {
+      const std::string_view x = digits(a.substr(i)), y = digits(b.substr(j));
+      if (x.size() != y.size()) return x.size() < y.size();
+      if (x != y) return x < y;
+      while (i < a.size() && is_digit(a[i])) ++i;
+      while (j < b.size() && is_digit(b[j])) ++j;
+    } else {
+      if (a[i] != b[j]) return a[i] < b[j];
+      ++i;
+      ++j;
+    }
+  }
+  if ((a.size() - i) != (b.size() - j)) return a.size() - i < b.size() - j;
+  return a < b;  // equal but for leading zeros
+}
+
+void Durations::add(base::Ps duration) {
+  min = count == 0 ? duration : std::min(min, duration);
+  max = std::max(max, duration);
+  total += duration;
+  ++count;
+}
+
+Report::Report(const config::Platform& platform, const config::Timing& timing, std::string policy,
+               bool repeatable, bool timing_only)
+    : platform_(platform.name),
+      validated_(platform.validated),
+      timing_(timing.name()),
+      policy_(std::move(policy)),
+      repeatable_(repeatable),
+      timing_only_(timing_only) {
+  for (const config::Parameter& parameter : timing.parameters()) {
+    if (parameter.overridden()) {
+      overrides_.push_back({parameter.name, parameter.value, parameter.unit});
+    }
+    if ((parameter.status == 'M' || parameter.status == 'A') && timing.was_read(parameter.name)) {
+      estimates_.push_back({parameter.name, std::string(1, parameter.status), {}});
+    }
+  }
+}
+
+void Report::add_activity(std::string_view name, base::Ps duration) {
+  activities_[std::string(name)].add(duration);
+}
+
+void Report::add_usage(std::string_view resource, uint64_t bytes, base::Ps busy) {
+  if (bytes == 0 && busy == 0) return;
+  Usage& usage = usage_[std::string(resource)];
+  usage.bytes += bytes;
+  usage.busy += busy;
+}
+
+void Report::add_count(std::string_view counter, uint64_t value, std::string_view unit) {
+  Counter& entry = counters_[std::string(counter)];
+  entry.value += value;
+  entry.unit = unit;
+}
+
+void Report::add_elided(std::string_view what, uint64_t count) {
+  if (count != 0) elided_[std::string(what)] += count;
+}
+
+void Report::add_unsupported(std::string_view feature, uint64_t count) {
+  if (count != 0) unsupported_[std::string(feature)] += count;
+}
+
+void Report::add_unknown(std::string_view name, uint64_t reads, uint64_t writes) {
+  if (reads == 0 && writes == 0) return;
+  Accesses& accesses = unknown_[std::string(name)];
+  accesses.reads += reads;
+  accesses.writes += writes;
+}
+
+void Report::add_slices(uint64_t count) {
+  slices_ += count;
+  if (count != 0) repeatable_ = false;
+}
+
+void Report::set_failure(const base::Error& error) {
+  failure_ = base::to_string(error.fault);
+  failure_text_ = error.message();
+}
+
+std::string Report::to_json() const {
+  ordered_json overrides = ordered_json::array();
+  for (const auto& [name, value, unit] : overrides_) {
+    overrides.push_back({{"name", name}, {"value", value}, {"unit", unit}});
+  }
+  ordered_json activities = ordered_json::array();
+  for (const auto& [name, times] : activities_) {
+    activities.push_back({{"name", name},
+                          {"count", times.count},
+                          {"total_ps", times.total},
+                          {"min_ps", times.min},
+                          {"max_ps", times.max}});
+  }
+  ordered_json resources = ordered_json::array();
+  for (const auto& [name, usage] : usage_) {
+    resources.push_back({{"name", name},
+                         {"bytes", usage.bytes},
+                         {"busy_ps", usage.busy},
+                         {"utilisation_ppm", parts_per_million(usage.busy, active_)}});
+  }
+  ordered_json counters = ordered_json::array();
+  for (const auto& [name, counter] : counters_) {
+    counters.push_back({{"name", name}, {"value", counter.value}, {"unit", counter.unit}});
+  }
+
+  ordered_json exact{"values read back by software", "ordering"};
+  if (!timing_only_) exact.push_back("data");
+  ordered_json approximate = ordered_json::array();
+  for (const auto& [name, status, unused] : estimates_) {
+    approximate.push_back({{"parameter", name}, {"status", status}});
+  }
+  ordered_json unknown = ordered_json::array();
+  for (const auto& [name, accesses] : unknown_) {
+    unknown.push_back({{"name", name}, {"reads", accesses.reads}, {"writes", accesses.writes}});
+  }
+
+  ordered_json report;
+  report["schema"] = kSchema;
+  report["platform"] = platform_;
+  report["durations"] = validated_ ? "approximate" : "unvalidated";
+  report["timing"] = {{"file", timing_}, {"overrides", overrides}};
+  report["policy"] = policy_;
+  report["repeatable"] = repeatable_;
+  report["timing_only"] = timing_only_;
+  report["slices"] = slices_;
+  report["active_ps"] = active_;
+  report["activities"] = activities;
+  report["resources"] = resources;
+  report["counters"] = counters;
+  report["fidelity"] = {{"exact", exact},
+                        {"approximate", approximate},
+                        {"elided", counts(elided_)},
+                        {"unsupported", counts(unsupported_)},
+                        {"unknown", unknown}};
+  report["failure"] = nullptr;
+  if (!failure_.empty()) report["failure"] = {{"fault", failure_}, {"what", failure_text_}};
+  return report.dump(1) + "\n";
+}
+
+base::Status Report::write(const std::string& path) const {
+  const std::string partial = path + ".part";
+  const base::Error error{base::Fault::kIo, 0, path, "cannot write the report"};
+  {
+    std::ofstream file(partial, std::ios::binary | std::ios::trunc);
+    file << to_json();
+    file.close();
+    if (!file) return error;
+  }
+  if (std::rename(partial.c_str(), path.c_str()) != 0) return error;
+  return {};
+}
+
+std::vector<std::string> Report::warnings() const {
+  std::vector<std::string> lines;
+  const auto add = [&](const Table<uint64_t>& table, const char* what) {
+    for (const auto& [name, count] : table) {
+      lines.push_back(std::to_string(count) + " x " + what + ": " + name);
+    }
+  };
+  add(elided_, "a value that timing-only did not compute was read");
+  add(unsupported_, "not supported");
+  for (const auto& [name, accesses] : unknown_) {
+    lines.push_back(std::to_string(accesses.reads) + " reads and " +
+                    std::to_string(accesses.writes) + " writes of something unknown: " + name);
+  }
+  if (slices_ != 0) {
+    lines.push_back("the machine did not come to rest " + std::to_string(slices_) +
+                    " times (time.slice_us); durations are not repeatable");
+  }
+  return lines;
+}
+
+}  // namespace sim

@@ -1,0 +1,110 @@
+// What one command did on the machine, as a file that is the same tomorrow.
+//
+// JSON with a schema, fixed key order, integer picoseconds; rows sorted by name. It holds durations
+// relative to releases, sums and counts: no absolute machine time, no wall time, no addresses,
+// handles, process ids, paths or order of arrival. The machine's counters are handed in as plain
+// values, so that this file knows nothing of the machine.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/units.h"
+
+namespace config {
+class Timing;
+struct Platform;
+}  // namespace config
+
+namespace sim {
+
+// Orders "dma2" before "dma10".
+struct NaturalLess {
+  using is_transparent = void;
+  bool operator()(std::string_view a, std::string_view b) const;
+};
+
+struct Durations {
+  uint64_t count = 0;
+  base::Ps total = 0;
+  base::Ps min = 0;
+  base::Ps max = 0;
+
+  void add(base::Ps duration);
+  friend bool operator==(const Durations& a, const Durations& b) {
+    return a.count == b.count && a.total == b.total && a.min == b.min && a.max == b.max;
+  }
+};
+
+struct Usage {
+  uint64_t bytes = 0;
+  base::Ps busy = 0;
+};
+
+struct Counter {
+  uint64_t value = 0;
+  std::string unit;
+};
+
+struct Accesses {
+  uint64_t reads = 0;
+  uint64_t writes = 0;
+};
+
+class Report {
+ public:
+  Report(const config::Platform& platform, const config::Timing& timing, std::string policy,
+         bool repeatable, bool timing_only);
+
+  // One released activity ("m0.d0.nc1.exec") took `duration` from its release to its end.
+  void add_activity(std::string_view name, base::Ps duration);
+  // The machine was not at rest for `duration` more: the base of every utilisation.
+  void add_active_time(base::Ps duration) { active_ += duration; }
+  void add_usage(std::string_view resource, uint64_t bytes, base::Ps busy);
+  void add_count(std::string_view counter, uint64_t value, std::string_view unit);
+  // Bytes that timing-only did not move were read where they decide something.
+  void add_elided(std::string_view what, uint64_t count);
+  void add_unsupported(std::string_view feature, uint64_t count);
+  // Accesses to a register or window that no block claims.
+  void add_unknown(std::string_view name, uint64_t reads, uint64_t writes);
+  // Requests entered without rest of the machine (time.slice_us); such a run is not repeatable.
+  void add_slices(uint64_t count);
+  void set_failure(const base::Error& error);
+
+  std::string to_json() const;
+  base::Status write(const std::string& path) const;  // replaces the file in one step
+  // One line per reason to mistrust this run, for people.
+  std::vector<std::string> warnings() const;
+
+ private:
+  template <typename T>
+  using Table = std::map<std::string, T, NaturalLess>;
+  struct NamedValue {
+    std::string name, value, unit;
+  };
+
+  std::string platform_;
+  bool validated_;
+  std::string timing_;
+  std::vector<NamedValue> overrides_;
+  std::vector<NamedValue> estimates_;  // parameters that this machine read and nobody published
+  std::string policy_;
+  bool repeatable_;
+  bool timing_only_;
+  uint64_t slices_ = 0;
+  base::Ps active_ = 0;
+  Table<Durations> activities_;
+  Table<Usage> usage_;
+  Table<Counter> counters_;
+  Table<uint64_t> elided_;
+  Table<uint64_t> unsupported_;
+  Table<Accesses> unknown_;
+  std::string failure_;  // fault name, empty if none
+  std::string failure_text_;
+};
+
+}  // namespace sim
