@@ -147,6 +147,15 @@ void check_flow(const Context& c, const Member& member, const EngineProgram& p) 
           "branch to record " + std::to_string(target) + ", which is no instruction");
     }
   }
+  for (const Function& f : p.functions) {
+    for (const uint64_t edge : {uint64_t{f.entry}, uint64_t{f.entry} + f.length}) {
+      const auto it = std::lower_bound(p.steps.begin(), p.steps.end(), edge,
+                                       [](const ProgramStep& s, uint64_t pc) { return s.pc < pc; });
+      if (it == p.steps.end() ? edge != p.records.size() / isa::kRecordBytes : it->pc != edge) {
+        return c.report.fail("B-04", member.name, "function '" + f.name + "' cuts an instruction");
+      }
+    }
+  }
   const bool ends = !p.steps.empty() && (p.steps.back().instruction.opcode == Opcode::kHalt ||
                                          p.steps.back().instruction.opcode == Opcode::kBranch);
   if (!ends) c.report.fail("B-03", member.name, "program runs past its end: no HALT");

@@ -55,6 +55,9 @@ class CharDevice {
   virtual int ioctl(int file, uint32_t request, uint64_t arg, const Caller& caller) = 0;
   virtual base::Result<MmapTarget> mmap(int file, uint64_t offset, uint64_t length, bool read,
                                         bool write, const Caller& caller) = 0;
+  // Optional: where the client placed a mapping; without it GET_VA_PLACEMENT finds nothing.
+  virtual void mmap_done(int /*file*/, uint64_t /*va*/, uint64_t /*offset*/, uint64_t /*length*/,
+                         const Caller& /*caller*/) {}
   virtual void munmap(int file, uint64_t offset, uint64_t length, const Caller& caller) = 0;
   // A store by a client into a register window that it has mapped; 4 bytes, aligned.
   virtual int mmio_write(int file, uint64_t bar_offset, uint32_t value, const Caller& caller) = 0;

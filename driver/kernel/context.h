@@ -46,8 +46,8 @@ struct Params {
 
 // What a fidelity report shows: calls that the driver could only refuse or answer trivially.
 struct Counters {
-  std::map<uint32_t, uint64_t> unknown_ioctls;        // request value -> calls, ended EINVAL
-  std::map<std::string, uint64_t> unsupported;        // feature -> uses
+  std::map<uint32_t, uint64_t> unknown_ioctls;  // request value -> calls, ended EINVAL
+  std::map<std::string, uint64_t> unsupported;  // feature -> uses
   uint64_t copy_timeouts = 0;
   uint64_t copy_retries = 0;
 };

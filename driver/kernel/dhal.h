@@ -1,6 +1,7 @@
-// Everything a driver does differently per generation and per product, as tables: adding a chip adds a
-// row, never an #if. Addresses come from the hardware contract; this file holds values and limits.
-// Sources: hw-registers.md 1.1, 1.5, 1.6, 3.2 - 3.12, 8.2; driver-ioctl.md 1.2, 3.1, 6.3, 7.3.
+// Everything a driver does differently per generation and per product, as tables: adding a chip
+// adds a row, never an #if. Addresses come from the hardware contract; this file holds values and
+// limits. Sources: hw-registers.md 1.1, 1.5, 1.6, 3.2 - 3.12, 8.2;
+// driver-ioctl.md 1.2, 3.1, 6.3, 7.3.
 #pragma once
 
 #include <array>
@@ -42,10 +43,10 @@ struct Dhal {
   uint32_t compatible_min;
   uint32_t compatible_max;
   uint32_t dies;
-  bool nc_map;             // GET_LOGICAL_TO_PHYSICAL_NC_MAP is known
-  bool hbm_resource;       // RESOURCE_MMAP_INFO lists the HBMs
-  uint32_t nx_rings;       // bit e mod 16: queue 14 belongs to an instruction fetcher (3.13)
-  const char* core_arch;   // "NCv2"
+  bool nc_map;            // GET_LOGICAL_TO_PHYSICAL_NC_MAP is known
+  bool hbm_resource;      // RESOURCE_MMAP_INFO lists the HBMs
+  uint32_t nx_rings;      // bit e mod 16: queue 14 belongs to an instruction fetcher (3.13)
+  const char* core_arch;  // "NCv2"
 
   // Unit map of an NC reset (8.1).
   constexpr uint32_t reset_units(uint32_t nc_map_bits) const {
@@ -62,6 +63,33 @@ struct Dhal {
   constexpr bool is_nx_ring(uint32_t e, uint32_t q) const {
     return q == 14 && !is_h2t_engine(e) && (nx_rings >> (e % 16) & 1) != 0;
   }
+  // True when [address, address + size) lies in one window that PROGRAM_ENGINE may write
+  // (driver-ioctl.md 3.4.5). 64-bit arithmetic; an overflowing range is refused.
+  constexpr bool programmable(uint64_t address, uint64_t size) const {
+    const auto inside = [=](uint64_t base, uint64_t length) {
+      return address >= base && address - base <= length && size <= length - (address - base);
+    };
+    if (map.v2()) {
+      return inside(map.nc(0).device, 2 * contract::tpb::kBarWindow) ||
+             inside(map.topsp(0).device, 6 * contract::topsp::kWindow);
+    }
+    constexpr uint64_t kNcBlock = 0x8'0400'0000;
+    constexpr uint64_t kPreproc = 0x12'0000'0000;
+    constexpr uint64_t kPreprocBytes = 0x034C'0000;
+    constexpr uint64_t kTopspStride = 0x4000'0000;
+    for (uint32_t n = 0; n < map.ncs(); ++n) {
+      if (inside(map.nc(n).device, kNcBlock)) return true;
+    }
+    for (uint32_t k = 0; k < 20; ++k) {  // hardware indices: ten per die
+      const uint64_t die0 = map.topsp(k < 10 ? 0 : 8).device;
+      if (inside(die0 + k % 10 * kTopspStride, contract::topsp::kWindow)) return true;
+    }
+    for (uint32_t h = 0; h < map.hbms(); ++h) {
+      if (inside(map.hbm_base(h), map.hbm_size())) return true;
+      if (inside(map.hbm_base(h) + kPreproc, kPreprocBytes)) return true;
+    }
+    return false;
+  }
   // Engines of HBM h that can reach the host (hw-registers.md 2.6), ascending; 16 of them.
   constexpr uint32_t scrub_engine(uint32_t h, uint32_t k) const {
     return map.v2() ? 16 * h + k : 32 * h + 8 * (k / 4) + 4 + k % 4;
@@ -71,18 +99,18 @@ struct Dhal {
 constexpr uint32_t kNxRingsV2 = 0x07ff;  // e mod 16 < 11
 constexpr uint32_t kNxRingsV3 = 0x019f;  // 0..4, 7, 8
 
-constexpr Dhal kDhalV2{{Gen::kV2}, 0x0100'0400, 0x0000'086F, 0x0040'0008, true,  false, false, true,
-                       false,      4,           3,           400,         true,  false, 120,   10'000,
-                       true,       2,           5,           7,           1,     false, false, kNxRingsV2,
-                       "NCv2"};
-constexpr Dhal kDhalV3{{Gen::kV3}, 0x0100'08F8, 0x2080'8080, 0x0040'0080, false, false, true, false,
-                       true,       2,           1,           800,         false, true,  480,  10'000,
-                       false,      0,           10,          11,          2,     true,  true, kNxRingsV3,
-                       "NCv3"};
-constexpr Dhal kDhalV4{{Gen::kV4}, 0x0100'08F8, 0x2080'8080, 0x0040'0080, false, true,  true, false,
-                       true,       2,           1,           800,         false, true,  480,  10'000,
-                       false,      0,           10,          11,          2,     true,  true, kNxRingsV3,
-                       "NCv4"};
+constexpr Dhal kDhalV2{{Gen::kV2}, 0x0100'0400, 0x0000'086F, 0x0040'0008, true, false, false,
+                       true,       false,       4,           3,           400,  true,  false,
+                       120,        10'000,      true,        2,           5,    7,     1,
+                       false,      false,       kNxRingsV2,  "NCv2"};
+constexpr Dhal kDhalV3{{Gen::kV3}, 0x0100'08F8, 0x2080'8080, 0x0040'0080, false, false, true,
+                       false,      true,        2,           1,           800,   false, true,
+                       480,        10'000,      false,       0,           10,    11,    2,
+                       true,       true,        kNxRingsV3,  "NCv3"};
+constexpr Dhal kDhalV4{{Gen::kV4}, 0x0100'08F8, 0x2080'8080, 0x0040'0080, false, true,  true,
+                       false,      true,        2,           1,           800,   false, true,
+                       480,        10'000,      false,       0,           10,    11,    2,
+                       true,       true,        kNxRingsV3,  "NCv4"};
 static_assert(kDhalV2.reset_units(1) == 0x0000'0701 && kDhalV2.reset_units(2) == 0x0000'3802);
 static_assert(kDhalV3.reset_units(1) == 0x0001'0101 && kDhalV3.reset_units(2) == 0x0002'0202);
 static_assert(kDhalV3.scrub_engine(1, 0) == 36 && kDhalV3.scrub_engine(0, 15) == 31);

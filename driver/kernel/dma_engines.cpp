@@ -18,11 +18,17 @@ constexpr uint32_t kQueueDisabled = 0x0300'0000;
 constexpr uint32_t kQueueEnables = 0x0003'0000;
 constexpr uint32_t kQueues = uapi::kQueuesPerEngine;
 
-constexpr uint32_t m2s_queue(uint32_t q) { return udma::kM2sQ + q * udma::kM2sQStride; }
-constexpr uint32_t s2m_queue(uint32_t q) { return udma::kS2mQ + q * udma::kS2mQStride; }
+constexpr uint32_t m2s_queue(uint32_t q) {
+  return udma::kM2sQ + q * udma::kM2sQStride;
+}
+constexpr uint32_t s2m_queue(uint32_t q) {
+  return udma::kS2mQ + q * udma::kS2mQStride;
+}
 
 // Broadcast words of engine e of its NC (hw-registers.md 3.8).
-constexpr uint32_t broadcast_group(uint32_t e) { return 0xFFFFu >> e; }
+constexpr uint32_t broadcast_group(uint32_t e) {
+  return 0xFFFFu >> e;
+}
 constexpr uint32_t broadcast_last(uint32_t e) {
   return e == 0 || e == 3 || e == 6 || e == 9 || e == 15 ? 0xFFFF : 0;
 }
@@ -46,7 +52,9 @@ uint32_t engine_direction_state(uint32_t state, bool ignore_stream) {
 class DmaEngines::Writer {
  public:
   Writer(const Registers& registers, uint64_t base) : registers_(registers), base_(base) {}
-  void operator()(uint32_t offset, uint32_t value) const { registers_.write(base_ + offset, value); }
+  void operator()(uint32_t offset, uint32_t value) const {
+    registers_.write(base_ + offset, value);
+  }
   uint32_t read(uint32_t offset) const { return registers_.read(base_ + offset); }
 
  private:
@@ -71,16 +79,16 @@ void DmaEngines::init_engine(uint32_t engine) {
     unit(m2s_queue(q) + udma::kM2sQCfg, cached | kQueueEnables);
     unit(s2m_queue(q) + udma::kS2mQCfg, cached | kQueueEnables);
   }
-  configure_streams(unit);                                            // 3 - 14a
-  unit(udma::kSpareZeroes0, unit.read(udma::kSpareZeroes0) & ~1u);    // 15
-  configure_interrupts(unit);                                         // 16 - 21
-  configure_limits(unit);                                             // 22 - 25
-  wrapper(sdma::kReadReorder, 1);                                     // 26
+  configure_streams(unit);                                          // 3 - 14a
+  unit(udma::kSpareZeroes0, unit.read(udma::kSpareZeroes0) & ~1u);  // 15
+  configure_interrupts(unit);                                       // 16 - 21
+  configure_limits(unit);                                           // 22 - 25
+  wrapper(sdma::kReadReorder, 1);                                   // 26
   wrapper(sdma::kWriteReorder, 1);
   wrapper(sdma::kEventAccel, 1);
   if (dhal_.overhead_beats) wrapper(sdma::kOverheadBeats, 0x26);
-  if (dhal_.axi_error_tables) configure_axi_errors(unit);             // 27
-  if (dhal_.mask_ring_id_errors && !dhal_.is_h2t_engine(engine)) {    // 28
+  if (dhal_.axi_error_tables) configure_axi_errors(unit);           // 27
+  if (dhal_.mask_ring_id_errors && !dhal_.is_h2t_engine(engine)) {  // 28
     mask_ring_id_errors(unit, engine);
   }
   engines_[engine].initialised = true;
@@ -253,7 +261,8 @@ void DmaEngines::stop_queues(uint32_t engine) {
 }
 
 void DmaEngines::set_state(uint32_t engine, uint32_t state) const {
-  // Change-state commands of hw-registers.md 3.7; other states change nothing (driver-ioctl.md 3.5.1).
+  // Change-state commands of hw-registers.md 3.7; other states change nothing
+  // (driver-ioctl.md 3.5.1).
   const uint32_t command = state == uapi::kDmaDisable  ? 2u
                            : state == uapi::kDmaNormal ? 1u
                            : state == uapi::kDmaAbort  ? 4u
@@ -287,7 +296,8 @@ uapi::dma_eng_state DmaEngines::state(uint32_t engine) const {
 
 uapi::dma_queue_state DmaEngines::queue_state(uint32_t engine, uint32_t q, bool tx) const {
   const uint64_t at = dhal_.map.udma(engine).bar0 + (tx ? m2s_queue(q) : s2m_queue(q));
-  // Both halves have these registers at the same offsets; the order is that of hw-registers.md 3.11.
+  // Both halves have these registers at the same offsets; the order is that of
+  // hw-registers.md 3.11.
   const auto read = [&](uint32_t offset) { return registers_.read(at + offset); };
   uapi::dma_queue_state out{};
   out.hw_status = read(udma::kM2sQStatus);
@@ -300,8 +310,8 @@ uapi::dma_queue_state DmaEngines::queue_state(uint32_t engine, uint32_t q, bool 
   out.tail_pointer = udma::kM2sQTailIndex.get(read(udma::kM2sQTail));
   out.completion_head = read(udma::kM2sQCompHead) & 0xFF'FFFF;
   const DmaQueue& queue = engines_[engine].queues[q];
-  out.sw_status = (tx ? queue.tx_enabled : queue.rx_enabled) ? uapi::kQueueEnabled
-                                                             : uapi::kQueueDisabled;
+  out.sw_status =
+      (tx ? queue.tx_enabled : queue.rx_enabled) ? uapi::kQueueEnabled : uapi::kQueueDisabled;
   return out;
 }
 
@@ -326,8 +336,10 @@ bool DmaEngines::write_blocked(uint64_t bar_offset) const {
       case udma::kM2sQRingBaseHi:
       case udma::kM2sQCompBaseLo:
       case udma::kM2sQCompBaseHi:
-      case udma::kM2sQTailInc: return true;
-      default: return false;
+      case udma::kM2sQTailInc:
+        return true;
+      default:
+        return false;
     }
   }
   return false;

@@ -1,6 +1,6 @@
 // DMA engine and queue control of one device: initialisation tables, queue ownership, doorbells and
-// states. Source: hw-registers.md 3.7, 3.10, 3.11; driver-ioctl.md 3.5. Exact: every register access
-// and its order.
+// states. Source: hw-registers.md 3.7, 3.10, 3.11; driver-ioctl.md 3.5. Exact: every register
+// access and its order.
 #pragma once
 
 #include <array>

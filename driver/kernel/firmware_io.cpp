@@ -11,11 +11,11 @@ namespace {
 constexpr uint32_t kBufferBytes = 65535;  // hw-registers.md 7.5
 constexpr uint32_t kRequestHeader = 8;
 constexpr uint32_t kResponseHeader = 4;
-constexpr int kAttempts = 30;            // 7.3, 7.5: 30 since 2.26.5.0
-constexpr int kPollsPerAttempt = 1000;   // 1 ms apart
-constexpr int kNewAttempts = 3;          // 7.6
-constexpr int kNewPolls = 60'000;        // 60 s, commands 3 and 5 of 2.26.5.0
-constexpr uint32_t kNewApiVersion = 7;   // 7.6, gate of 2.26.5.0 on every architecture
+constexpr int kAttempts = 30;           // 7.3, 7.5: 30 since 2.26.5.0
+constexpr int kPollsPerAttempt = 1000;  // 1 ms apart
+constexpr int kNewAttempts = 3;         // 7.6
+constexpr int kNewPolls = 60'000;       // 60 s, commands 3 and 5 of 2.26.5.0
+constexpr uint32_t kNewApiVersion = 7;  // 7.6, gate of 2.26.5.0 on every architecture
 
 constexpr uint8_t kCommandRead = 1;
 constexpr uint8_t kCommandPostMetric = 2;
@@ -170,6 +170,8 @@ int FirmwareIo::set_power_profile(uint8_t profile) {
   return new_request(kCommandSetPowerProfile, {payload, sizeof payload});
 }
 
-int FirmwareIo::set_features(uint8_t bitmap) { return new_request(kCommandSetFeature, {&bitmap, 1}); }
+int FirmwareIo::set_features(uint8_t bitmap) {
+  return new_request(kCommandSetFeature, {&bitmap, 1});
+}
 
 }  // namespace driver

@@ -74,7 +74,9 @@ void H2tRing::end_reset() {
 uint8_t* H2tRing::marker_source(int context) const {
   return memory_.host_bytes(*words_) + context * 8;
 }
-uint8_t* H2tRing::marker_target(int context) const { return marker_source(context) + 4; }
+uint8_t* H2tRing::marker_target(int context) const {
+  return marker_source(context) + 4;
+}
 
 void H2tRing::put(uint32_t index, uint32_t ring_id, const Piece& piece, bool barrier) {
   namespace desc = contract::desc;

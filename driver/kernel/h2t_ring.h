@@ -1,8 +1,8 @@
 // The driver's own copy rings between host and device memory (hw-registers.md 3.12, 10.5;
-// driver-ioctl.md 6). Every byte a driver moves goes through one of these, as descriptors of at most
-// 64 KiB with a write barrier on the last one and a 4-byte marker behind it.
-// Exact: descriptors, ring ids over wraps, doorbells, time limits. Approximate: long copies poll at
-// 1/64 of their estimate instead of every microsecond, to keep the number of events bounded.
+// driver-ioctl.md 6). Every byte a driver moves goes through one of these, as descriptors of at
+// most 64 KiB with a write barrier on the last one and a 4-byte marker behind it. Exact:
+// descriptors, ring ids over wraps, doorbells, time limits. Approximate: long copies poll at 1/64
+// of their estimate instead of every microsecond, to keep the number of events bounded.
 #pragma once
 
 #include <array>
@@ -17,10 +17,10 @@ namespace driver {
 
 class H2tRing {
  public:
-  static constexpr uint32_t kLength = 8192;          // descriptors per half
-  static constexpr uint32_t kMaxBatch = 2032;        // data descriptors
+  static constexpr uint32_t kLength = 8192;    // descriptors per half
+  static constexpr uint32_t kMaxBatch = 2032;  // data descriptors
   static constexpr uint64_t kPiece = 64 * base::kKiB;
-  static constexpr int kContexts = 3;                // SYNC, ASYNC1, ASYNC2
+  static constexpr int kContexts = 3;  // SYNC, ASYNC1, ASYNC2
 
   struct Id {
     uint32_t nc = 0;

@@ -19,14 +19,16 @@ namespace driver {
 
 class HostArena : public pcie::HostMemory {
  public:
-  // First physical address handed out; below it lies nothing, so a null pointer in a descriptor fails.
+  // First physical address handed out; below it lies nothing, so a null pointer in a descriptor
+  // fails.
   static constexpr uint64_t kPhysBase = 256 * base::kMiB;
   static constexpr uint64_t kPage = 4096;
   static constexpr uint64_t kDefaultSize = 64 * base::kGiB;
 
   static base::Result<std::unique_ptr<HostArena>> create(uint64_t size = kDefaultSize);
 
-  // Physically contiguous, page aligned (or `align`, a power of two), zeroed; nothing when exhausted.
+  // Physically contiguous, page aligned (or `align`, a power of two), zeroed; nothing when
+  // exhausted.
   std::optional<uint64_t> allocate(uint64_t size, uint64_t align = kPage);
   // `phys` came from allocate(); other addresses are ignored.
   void free(uint64_t phys);

@@ -1,9 +1,10 @@
-// A whole driver instance: the devices of one host, their character nodes, ioctls, mappings and sysfs
-// files, as driver-ioctl.md describes release 2.26.5.0. Reaches hardware only through arch/pcie.
+// A whole driver instance: the devices of one host, their character nodes, ioctls, mappings and
+// sysfs files, as driver-ioctl.md describes release 2.26.5.0. Reaches hardware only through
+// arch/pcie.
 //
-// Use: construct, call start(), then serve clients from driver tasks. open() waits until the device is
-// ready. Nothing here runs by itself: there are no periodic tasks (power samples, metric posts), so an
-// idle driver never moves simulated time.
+// Use: construct, call start(), then serve clients from driver tasks. open() waits until the device
+// is ready. Nothing here runs by itself: there are no periodic tasks (power samples, metric posts),
+// so an idle driver never moves simulated time.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,8 @@ struct DeviceSlot {
   pcie::Device* device = nullptr;
   PciLocation location;
 };
+
+class SysfsTree;
 
 // From the DMI product name (driver-ioctl.md 3.16).
 enum class PlatformType { kStandard, kUltraServer, kPds };
@@ -59,7 +62,7 @@ class KernelDriver : public CharDevice {
   uint32_t device_count() const { return static_cast<uint32_t>(devices_.size()); }
   RangeMarks& range_marks() { return range_marks_; }
   std::vector<uint32_t> neighbours(const NeuronDevice& device) const;  // 3.1.2
-  bool is_host_chunk(const NeuronDevice& first, uint64_t pa, int32_t tgid) const;  // 3.5.4
+  bool is_host_chunk(uint64_t pa, int32_t tgid) const;                 // 3.5.4
   const Context& context() const { return context_; }
   Counters& mutable_counters() { return counters_; }
 
@@ -70,8 +73,7 @@ class KernelDriver : public CharDevice {
                                 const Caller& caller) override;
   void mmap_done(int file, uint64_t va, uint64_t offset, uint64_t length,
                  const Caller& caller) override;
-  void munmap(int file, uint64_t va, uint64_t offset, uint64_t length,
-              const Caller& caller) override;
+  void munmap(int file, uint64_t offset, uint64_t length, const Caller& caller) override;
   int mmio_write(int file, uint64_t bar_offset, uint32_t value, const Caller& caller) override;
   void flush(int file, const Caller& caller) override;
   void release(int file) override;
@@ -90,11 +92,11 @@ class KernelDriver : public CharDevice {
   Context context_;
   PlatformType platform_;
   std::map<int, std::unique_ptr<NeuronDevice>> devices_;  // by minor
-  const Product* product_ = nullptr;  // the first device fixes the architecture
+  const Product* product_ = nullptr;                      // the first device fixes the architecture
   RangeMarks range_marks_;
   std::map<int, OpenFile> files_;
   int next_file_ = 1;
-  int notify_delay_ = -1;  // sysfs info/notify_delay, one switch for all devices
+  std::unique_ptr<SysfsTree> sysfs_;  // from the end of the probe on
   bool probed_ = false;
   std::vector<std::string> probe_errors_;
 };

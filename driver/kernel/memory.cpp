@@ -13,31 +13,50 @@ constexpr int kUncategorizedDevice = 10;
 // Appendix A: category -> directory of its location; the others fall under "uncategorized".
 int host_directory(uint32_t category) {
   switch (category) {
-    case uapi::kMemCodeHost: return 0;
-    case uapi::kMemTensorsHost: return 1;
-    case uapi::kMemConstantsHost: return 2;
-    case uapi::kMemMiscHost: return 3;
-    case uapi::kMemNcdevHost: return 4;
-    case uapi::kMemNotificationHost: return 5;
-    case uapi::kMemDmaRingsHost: return 6;
-    default: return kUncategorizedHost;
+    case uapi::kMemCodeHost:
+      return 0;
+    case uapi::kMemTensorsHost:
+      return 1;
+    case uapi::kMemConstantsHost:
+      return 2;
+    case uapi::kMemMiscHost:
+      return 3;
+    case uapi::kMemNcdevHost:
+      return 4;
+    case uapi::kMemNotificationHost:
+      return 5;
+    case uapi::kMemDmaRingsHost:
+      return 6;
+    default:
+      return kUncategorizedHost;
   }
 }
 
 int device_directory(uint32_t category) {
   switch (category) {
-    case uapi::kMemCodeDevice: return 0;
-    case uapi::kMemTensorsDevice: return 1;
-    case uapi::kMemConstantsDevice: return 2;
+    case uapi::kMemCodeDevice:
+      return 0;
+    case uapi::kMemTensorsDevice:
+      return 1;
+    case uapi::kMemConstantsDevice:
+      return 2;
     case uapi::kMemScratchpadDevice:
-    case uapi::kMemContiguousScratchpadDevice: return 3;
-    case uapi::kMemMiscDevice: return 4;
-    case uapi::kMemNcdevDevice: return 5;
-    case uapi::kMemCollectivesDevice: return 6;
-    case uapi::kMemScratchpadNonsharedDevice: return 7;
-    case uapi::kMemNotificationDevice: return 8;
-    case uapi::kMemDmaRingsDevice: return 9;
-    default: return kUncategorizedDevice;
+    case uapi::kMemContiguousScratchpadDevice:
+      return 3;
+    case uapi::kMemMiscDevice:
+      return 4;
+    case uapi::kMemNcdevDevice:
+      return 5;
+    case uapi::kMemCollectivesDevice:
+      return 6;
+    case uapi::kMemScratchpadNonsharedDevice:
+      return 7;
+    case uapi::kMemNotificationDevice:
+      return 8;
+    case uapi::kMemDmaRingsDevice:
+      return 9;
+    default:
+      return kUncategorizedDevice;
   }
 }
 
@@ -47,7 +66,9 @@ void count(MemCounter& counter, uint64_t size, bool add) {
   counter.peak = std::max(counter.peak, counter.total);
 }
 
-bool power_of_two(uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
+bool power_of_two(uint64_t value) {
+  return value != 0 && (value & (value - 1)) == 0;
+}
 
 }  // namespace
 
@@ -103,7 +124,8 @@ std::optional<uint64_t> Memory::place_device(const AllocRequest& request, uint64
                                  small_first ? &hbm.main : &hbm.small};
   // Alignments up to a page are none; others are honoured when they are a power of two, else only
   // by luck (driver-ioctl.md 5.1).
-  const uint64_t align = request.align > kPage && power_of_two(request.align) ? request.align : kPage;
+  const uint64_t align =
+      request.align > kPage && power_of_two(request.align) ? request.align : kPage;
   for (FirstFitPool* pool : order) {
     const auto at = pool->allocate(size, align);
     if (!at) continue;
@@ -223,7 +245,9 @@ uint64_t Memory::reach(const Chunk& chunk) const {
   return chunk.size;
 }
 
-uint8_t* Memory::host_bytes(const Chunk& chunk) const { return context_.arena.at(host_phys(chunk)); }
+uint8_t* Memory::host_bytes(const Chunk& chunk) const {
+  return context_.arena.at(host_phys(chunk));
+}
 
 void Memory::release_process(int32_t tgid, ProcessCharge* charged) {
   std::vector<Chunk*> mine;

@@ -1,7 +1,7 @@
 // Memory of one device as a driver tracks it: pools per HBM, host chunks, the search tree by device
 // address, handles and accounting. Source: driver-ioctl.md 3.3, 5, 7.2 and Appendix A.
-// Exact: placement, handle order, rounding, counters. Missing: the four fallback pools of host memory
-// (5.2), because the arena is the coherent allocator and does not fragment.
+// Exact: placement, handle order, rounding, counters. Missing: the four fallback pools of host
+// memory (5.2), because the arena is the coherent allocator and does not fragment.
 #pragma once
 
 #include <array>

@@ -49,8 +49,8 @@ NeuronDevice::NeuronDevice(const Context& context, pcie::Device& device,
       resets_(std::make_unique<ResetManager>(*this)) {
   for (uint32_t n = 0; n < dhal().map.ncs(); ++n) {
     const H2tRing::Id id{n, dhal().map.h2t_engine(n), dhal().map.h2t_queue(n)};
-    default_rings_.push_back(std::make_shared<H2tRing>(context, dhal(), engines_, memory_, id,
-                                                       timeout_factor()));
+    default_rings_.push_back(
+        std::make_shared<H2tRing>(context, dhal(), engines_, memory_, id, timeout_factor()));
   }
 }
 
@@ -81,7 +81,8 @@ std::optional<uint32_t> NeuronDevice::hbm_of(uint64_t pa) const {
 
 uint64_t NeuronDevice::bar4_offset(uint64_t pa) const {
   const uint32_t h = hbm_of(pa).value_or(0);
-  const uint64_t stride = qemu() && !dhal().map.v2() ? memory_.hbm_size() : dhal().map.bar4_stride();
+  const uint64_t stride =
+      qemu() && !dhal().map.v2() ? memory_.hbm_size() : dhal().map.bar4_stride();
   return pa - dhal().map.hbm_base(h) + h * stride;
 }
 
@@ -129,7 +130,9 @@ void NeuronDevice::free_core_rings(uint32_t nc) {
   for (uint32_t q = 0; q < uapi::kQueuesPerEngine; ++q) free_extra_queue(nc, q);
 }
 
-void NeuronDevice::end_core_reset(uint32_t nc) { default_rings_[nc]->end_reset(); }
+void NeuronDevice::end_core_reset(uint32_t nc) {
+  default_rings_[nc]->end_reset();
+}
 
 std::shared_ptr<H2tRing> NeuronDevice::copy_ring(uint32_t nc, uint32_t queue) const {
   if (nc >= default_rings_.size()) return nullptr;
@@ -142,8 +145,7 @@ std::shared_ptr<H2tRing> NeuronDevice::copy_ring(uint32_t nc, uint32_t queue) co
 
 int NeuronDevice::allocate_copy_queue(uint32_t nc, uint32_t queue) {
   const H2tRing::Id id{nc, dhal().map.h2t_engine(nc), queue};
-  auto ring =
-      std::make_shared<H2tRing>(context_, dhal(), engines_, memory_, id, timeout_factor());
+  auto ring = std::make_shared<H2tRing>(context_, dhal(), engines_, memory_, id, timeout_factor());
   if (const int error = ring->allocate_memory(); error != 0) return error;
   if (const int error = ring->start(); error != 0) return error;
   extra_rings_.push_back(std::move(ring));

@@ -1,6 +1,6 @@
-// One Neuron device as the driver holds it: registers, firmware, memory, DMA, rings, queues, locks and
-// attached processes, with its bring-up and process clean-up. Source: hw-registers.md 10.1, 10.2, 10.6,
-// 10.7; driver-ioctl.md 1.3 - 1.5.
+// One Neuron device as the driver holds it: registers, firmware, memory, DMA, rings, queues, locks
+// and attached processes, with its bring-up and process clean-up. Source:
+// hw-registers.md 10.1, 10.2, 10.6, 10.7; driver-ioctl.md 1.3 - 1.5.
 #pragma once
 
 #include <array>
@@ -76,6 +76,9 @@ class NeuronDevice {
   uint32_t routing_id() const { return routing_id_; }
   uint32_t index() const { return index_; }
   void set_index(uint32_t index) { index_ = index; }
+  // The base that clients add register offsets to (DEVICE_INFO). Opaque to them; on a real host a
+  // kernel address, so one that no client can map.
+  uint64_t bar_cookie() const { return 0xffff'a000'0000'0000 + (uint64_t{index_} << 36); }
   uint64_t bar4_offset(uint64_t pa) const;  // of an HBM address
   std::optional<uint32_t> hbm_of(uint64_t pa) const;
   uint32_t timeout_factor() const;

@@ -1,5 +1,6 @@
-// Notification queues as the driver books and programs them (hw-registers.md 5; driver-ioctl.md 3.7).
-// Exact: slots, reuse rules, register writes and their order. The driver reads no entry.
+// Notification queues as the driver books and programs them (hw-registers.md 5;
+// driver-ioctl.md 3.7). Exact: slots, reuse rules, register writes and their order. The driver
+// reads no entry.
 #pragma once
 
 #include <array>

@@ -13,17 +13,18 @@ namespace {
 
 constexpr uint32_t kTypeDevice = 1;
 constexpr uint32_t kTypeNc = 2;
-constexpr base::Ps kAckPoll = base::ms(100);          // hw-registers.md 8.2 step 1
+constexpr base::Ps kAckPoll = base::ms(100);             // hw-registers.md 8.2 step 1
 constexpr base::Ps kReissueDevice = 30 * base::kPsPerS;  // step 2
 constexpr base::Ps kReissueNc = 10 * base::kPsPerS;
-constexpr int kStatusReads = 5;                       // step 5
-constexpr base::Ps kQemuPoll = 2 * base::kPsPerS;     // 8.5
-constexpr int kQemuReadsLong = 5000;                  // 1.2, completion retry count
-
+constexpr int kStatusReads = 5;                    // step 5
+constexpr base::Ps kQemuPoll = 2 * base::kPsPerS;  // 8.5
+constexpr int kQemuReadsLong = 5000;               // 1.2, completion retry count
 
 }  // namespace
 
-uint32_t ResetManager::selected(uint32_t nc_map) const { return nc_map & device_.active_nc_map(); }
+uint32_t ResetManager::selected(uint32_t nc_map) const {
+  return nc_map & device_.active_nc_map();
+}
 
 bool ResetManager::pending(uint32_t id) const {
   return std::any_of(requests_.begin(), requests_.end(),
@@ -81,6 +82,10 @@ void ResetManager::stop() {
   device_.context().executor.wake(this);
 }
 
+void ResetManager::wait_stopped() {
+  while (!stopped_) device_.context().executor.wait(&stopped_, pcie::HostExecutor::kForever);
+}
+
 void ResetManager::run() {
   pcie::HostExecutor& executor = device_.context().executor;
   while (!stop_) {
@@ -107,8 +112,8 @@ void ResetManager::run() {
 
 void ResetManager::serve(uint32_t nc_map, bool internal) {
   bool ok = device_.context().params.no_reset || reset_hardware(nc_map);
-  const uint32_t cores = device_.context().params.no_reset ? device_.active_nc_map()
-                                                           : selected(nc_map);
+  const uint32_t cores =
+      device_.context().params.no_reset ? device_.active_nc_map() : selected(nc_map);
   for (uint32_t n = 0; ok && n < device_.dhal().map.ncs(); ++n) {
     if ((cores >> n & 1) != 0) ok = device_.init_core_dma(n, cores) == 0;
   }
@@ -120,12 +125,11 @@ void ResetManager::serve(uint32_t nc_map, bool internal) {
   }
   if (internal) {
     device_.state = ok ? DeviceState::kReady : DeviceState::kInvalid;
-    requests_.erase(
-        std::remove_if(requests_.begin(), requests_.end(),
-                       [](const Request& r) {
-                         return r.id == kInternalId && r.status == Status::kRunning;
-                       }),
-        requests_.end());
+    requests_.erase(std::remove_if(requests_.begin(), requests_.end(),
+                                   [](const Request& r) {
+                                     return r.id == kInternalId && r.status == Status::kRunning;
+                                   }),
+                    requests_.end());
   } else if (device_.context().params.no_reset) {
     device_.state = DeviceState::kReady;  // driver-ioctl.md 3.12
   }

@@ -1,5 +1,6 @@
-// Reset requests of one device and the task that serves them (hw-registers.md 8; driver-ioctl.md 3.12).
-// Exact: request merging, register accesses, waits, re-issue and give-up limits, results.
+// Reset requests of one device and the task that serves them (hw-registers.md 8;
+// driver-ioctl.md 3.12). Exact: request merging, register accesses, waits, re-issue and give-up
+// limits, results.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,7 @@ class ResetManager {
   void run();
   void stop();
   bool stopped() const { return stopped_; }
+  void wait_stopped();
 
   // In the caller's context: tears down what the cores held, queues the request. 0, or 1 when a
   // request with this id is still queued or uncollected.

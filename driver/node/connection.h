@@ -36,7 +36,7 @@ class ClientProcess {
   base::UniqueFd pidfd_;
 };
 
-enum class Role { kFresh, kChannel, kFile, kWriter };
+enum class Role { kFresh, kFreshWriter, kChannel, kFile, kWriter };
 
 class Connection {
  public:
@@ -68,7 +68,6 @@ class Connection {
   Role role = Role::kFresh;
   std::string path;  // kWriter
   uint32_t node = 0;
-  size_t queued_writes = 0;
   // A request is under way: a second one on the same channel is a violation.
   std::atomic<bool> busy{false};
   // Kernel thread only: the open file behind a kFile connection, 0 = none.

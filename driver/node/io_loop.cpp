@@ -18,6 +18,7 @@ namespace {
 
 constexpr uint64_t kListenerId = 0;
 constexpr uint64_t kStopId = 1;
+constexpr uint64_t kAttributeListenerId = 2;
 // Bounds what hostile clients can make the server hold.
 constexpr size_t kMaxConnections = 8192;
 constexpr size_t kMaxPendingWrites = 64;
@@ -57,15 +58,8 @@ bool take_path(base::ConstByteSpan bytes, std::string* path) {
 
 }  // namespace
 
-IoLoop::IoLoop(base::UniqueFd listener, RequestQueue& queue, Sessions& sessions,
-               std::vector<NodeFacts> nodes, unsigned major, int status_fd)
-    : listener_(std::move(listener)),
-      queue_(queue),
-      sessions_(sessions),
-      nodes_(std::move(nodes)),
-      major_(major),
-      status_fd_(status_fd),
-      buffer_(wire::kMaxMessage) {}
+IoLoop::IoLoop(Params params, RequestQueue& queue, Sessions& sessions)
+    : params_(std::move(params)), queue_(queue), sessions_(sessions), buffer_(wire::kMaxMessage) {}
 
 IoLoop::~IoLoop() {
   stop();
@@ -75,7 +69,8 @@ base::Status IoLoop::start() {
   epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
   stop_.reset(eventfd(0, EFD_CLOEXEC));
   if (!epoll_.valid() || !stop_.valid()) return base::errno_error("device nodes", "epoll");
-  watch(epoll_.get(), listener_.get(), kListenerId);
+  watch(epoll_.get(), params_.listener.get(), kListenerId);
+  watch(epoll_.get(), params_.attribute_listener.get(), kAttributeListenerId);
   watch(epoll_.get(), stop_.get(), kStopId);
   thread_ = std::thread([this] { run(); });
   return {};
@@ -100,7 +95,9 @@ void IoLoop::run() {
       const uint64_t id = events[i].data.u64;
       if (id == kStopId) return;
       if (id == kListenerId) {
-        accept_client();
+        accept_client(params_.listener.get(), Role::kFresh);
+      } else if (id == kAttributeListenerId) {
+        accept_client(params_.attribute_listener.get(), Role::kFreshWriter);
       } else if (processes_.count(id) != 0) {
         process_exited(id);
       } else if (const auto found = connections_.find(id); found != connections_.end()) {
@@ -111,8 +108,8 @@ void IoLoop::run() {
   }
 }
 
-void IoLoop::accept_client() {
-  base::UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+void IoLoop::accept_client(int listener, Role role) {
+  base::UniqueFd socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
   if (!socket.valid()) {
     // Out of descriptors: the waiting client stays readable, so pause instead of spinning.
     if (errno == EMFILE || errno == ENFILE)
@@ -130,6 +127,7 @@ void IoLoop::accept_client() {
   const uint64_t id = next_id_++;
   const int fd = socket.get();
   connections_[id] = std::make_shared<Connection>(id, std::move(socket), std::move(process));
+  connections_[id]->role = role;
   connection_count_ = connections_.size();
   watch(epoll_.get(), fd, id);
 }
@@ -190,7 +188,7 @@ bool IoLoop::handle(const ConnectionPtr& connection, base::ConstByteSpan packet)
   memcpy(&header, packet.data(), sizeof header);
   if (header.magic != wire::kMagic || header.version != wire::kVersion ||
       header.length != packet.size() || header.kind == 0 || header.kind > wire::kLastRequest ||
-      header.node >= nodes_.size() || header.tid <= 0) {
+      header.node >= params_.nodes.size() || header.tid <= 0) {
     return false;
   }
   const auto body = packet.sub(sizeof header, packet.size() - sizeof header);
@@ -204,13 +202,22 @@ bool IoLoop::handle(const ConnectionPtr& connection, base::ConstByteSpan packet)
     return true;
   }
   if (header.pid != connection->process->pid()) return false;
-  if (connection->role == Role::kFresh) return handle_first(connection, header, body);
+  if (connection->role != Role::kChannel) return handle_first(connection, header, body);
   return handle_request(connection, header, body);
 }
 
 bool IoLoop::handle_first(const ConnectionPtr& connection, const wire::Header& header,
                           base::ConstByteSpan body) {
   connection->node = header.node;
+  if (connection->role == Role::kFreshWriter) {
+    if (header.kind != wire::kSysfsOpen || !take_path(body, &connection->path)) return false;
+    connection->role = Role::kWriter;
+    const bool readable = header.token == 1;
+    queue_.push("sysfs open", [this, connection, header, readable] {
+      sessions_.sysfs_open(connection, header, connection->path, readable);
+    });
+    return true;
+  }
   if (header.kind == wire::kHello && body.empty()) {
     connection->role = Role::kChannel;
     hello(connection, header);
@@ -218,8 +225,8 @@ bool IoLoop::handle_first(const ConnectionPtr& connection, const wire::Header& h
   }
   if (wire::OpenBody open; header.kind == wire::kOpen && take(body, &open)) {
     connection->role = Role::kFile;
-    const bool exists =
-        open.minor >= 0 && open.minor < 64 && (nodes_[header.node].minors >> open.minor & 1) != 0;
+    const bool exists = open.minor >= 0 && open.minor < 64 &&
+                        (params_.nodes[header.node].minors >> open.minor & 1) != 0;
     if (!exists) {
       connection->reply(header, -ENOENT);
       return true;
@@ -228,22 +235,14 @@ bool IoLoop::handle_first(const ConnectionPtr& connection, const wire::Header& h
                 [this, connection, header, open] { sessions_.open(connection, header, open); });
     return true;
   }
-  if (header.kind == wire::kSysfsOpen && take_path(body, &connection->path)) {
-    connection->role = Role::kWriter;
-    const bool readable = header.token == 1;
-    queue_.push("sysfs open", [this, connection, header, readable] {
-      sessions_.sysfs_open(connection, header, connection->path, readable);
-    });
-    return true;
-  }
   return false;
 }
 
 void IoLoop::hello(const ConnectionPtr& connection, const wire::Header& header) {
-  const NodeFacts& facts = nodes_[header.node];
+  const NodeFacts& facts = params_.nodes[header.node];
   wire::HelloReply reply = {};
   reply.server_pid = getpid();
-  reply.major = major_;
+  reply.major = params_.major;
   reply.minors = facts.minors;
   memcpy(reply.sysfs_root, facts.sysfs_root.c_str(),
          std::min<size_t>(facts.sysfs_root.size(), wire::kMaxPath - 1));
@@ -253,7 +252,7 @@ void IoLoop::hello(const ConnectionPtr& connection, const wire::Header& header) 
     reply.path_bytes += static_cast<uint32_t>(path.size() + 1);
     ++reply.path_count;
   }
-  connection->reply(header, &reply, sizeof reply, status_fd_);
+  connection->reply(header, &reply, sizeof reply, params_.status_fd);
 }
 
 bool IoLoop::handle_request(const ConnectionPtr& connection, const wire::Header& header,

@@ -26,8 +26,14 @@ struct NodeFacts {
 
 class IoLoop {
  public:
-  IoLoop(base::UniqueFd listener, RequestQueue& queue, Sessions& sessions,
-         std::vector<NodeFacts> nodes, unsigned major, int status_fd);
+  struct Params {
+    base::UniqueFd listener;            // channels and files
+    base::UniqueFd attribute_listener;  // sysfs attributes open for writing
+    std::vector<NodeFacts> nodes;
+    unsigned major = 0;  // of the character device
+    int status_fd = -1;
+  };
+  IoLoop(Params params, RequestQueue& queue, Sessions& sessions);
   ~IoLoop();
 
   base::Status start();
@@ -39,7 +45,7 @@ class IoLoop {
   using ConnectionPtr = std::shared_ptr<Connection>;
 
   void run();
-  void accept_client();
+  void accept_client(int listener, Role role);
   std::shared_ptr<ClientProcess> watch_process(int socket, pid_t pid);
   void process_exited(uint64_t id);
   void receive(const ConnectionPtr& connection);
@@ -52,12 +58,9 @@ class IoLoop {
   bool write_attribute(const ConnectionPtr& connection, base::ConstByteSpan packet);
   void close(const ConnectionPtr& connection, bool violation);
 
-  base::UniqueFd listener_;
+  Params params_;
   RequestQueue& queue_;
   Sessions& sessions_;
-  std::vector<NodeFacts> nodes_;
-  unsigned major_;
-  int status_fd_;
   base::UniqueFd epoll_;
   base::UniqueFd stop_;
   std::thread thread_;

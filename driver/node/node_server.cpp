@@ -91,7 +91,7 @@ struct NodeServer::Impl {
   std::string socket_path;
   RequestQueue queue;
   StatusPage status;
-  std::vector<std::unique_ptr<SysfsTree>> trees;
+  std::vector<std::unique_ptr<SysfsMirror>> trees;
   std::unique_ptr<Sessions> sessions;
   std::unique_ptr<IoLoop> io;  // last: its thread uses all of the above
 };
@@ -114,6 +114,8 @@ base::Result<std::unique_ptr<NodeServer>> NodeServer::start(Params params) {
   impl->socket_path = impl->directory->path() + "/socket";
   auto listener = listen_on(impl->socket_path);
   if (!listener) return listener.error();
+  auto attributes = listen_on(impl->socket_path + "-rw");
+  if (!attributes) return attributes.error();
 
   const unsigned major = free_major();
   std::vector<Sessions::Node> nodes;
@@ -121,7 +123,7 @@ base::Result<std::unique_ptr<NodeServer>> NodeServer::start(Params params) {
   for (size_t i = 0; i < params.nodes.size(); ++i) {
     CharDevice& device = *params.nodes[i];
     const std::string root = impl->directory->path() + "/node" + std::to_string(i);
-    impl->trees.push_back(std::make_unique<SysfsTree>(device, root, major));
+    impl->trees.push_back(std::make_unique<SysfsMirror>(device, root, major));
     nodes.push_back({&device, impl->trees.back().get()});
     NodeFacts fact;
     for (const int minor : device.minors()) {
@@ -132,8 +134,13 @@ base::Result<std::unique_ptr<NodeServer>> NodeServer::start(Params params) {
     facts.push_back(std::move(fact));
   }
   impl->sessions = std::make_unique<Sessions>(std::move(nodes));
-  impl->io = std::make_unique<IoLoop>(std::move(*listener), impl->queue, *impl->sessions,
-                                      std::move(facts), major, impl->status.read_only_fd());
+  IoLoop::Params io;
+  io.listener = std::move(*listener);
+  io.attribute_listener = std::move(*attributes);
+  io.nodes = std::move(facts);
+  io.major = major;
+  io.status_fd = impl->status.read_only_fd();
+  impl->io = std::make_unique<IoLoop>(std::move(io), impl->queue, *impl->sessions);
   if (auto status = impl->io->start(); !status) return status.error();
   return std::unique_ptr<NodeServer>(new NodeServer(std::move(impl)));
 }

@@ -23,7 +23,7 @@ class Sessions {
  public:
   struct Node {
     CharDevice* device;
-    SysfsTree* sysfs;
+    SysfsMirror* sysfs;
   };
   explicit Sessions(std::vector<Node> nodes) : nodes_(std::move(nodes)) {}
 

@@ -14,9 +14,9 @@
 
 namespace driver {
 
-class SysfsTree {
+class SysfsMirror {
  public:
-  SysfsTree(CharDevice& device, std::string root, unsigned major)
+  SysfsMirror(CharDevice& device, std::string root, unsigned major)
       : device_(device), root_(std::move(root)), major_(major) {}
 
   const std::string& root() const { return root_; }

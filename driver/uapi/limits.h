@@ -100,10 +100,10 @@ constexpr uint32_t kDsObjects = 1248;
 constexpr uint32_t kDsExtNcCounters = 55936;
 constexpr uint32_t kDsExtNcData = 57984;
 constexpr uint32_t kDsEnd = 67200;
-constexpr uint32_t kDsBaseCounters = 31;   // ids in the first section
-constexpr uint32_t kDsExtCounters = 64;    // ids 31..94
+constexpr uint32_t kDsBaseCounters = 31;  // ids in the first section
+constexpr uint32_t kDsExtCounters = 64;   // ids 31..94
 constexpr uint32_t kDsTotalCounters = 95;
-constexpr uint32_t kDsExtNcStride = 96;    // words per NC 4..15
+constexpr uint32_t kDsExtNcStride = 96;  // words per NC 4..15
 constexpr uint32_t kDsInvalidOffset = ~0u;
 
 // Byte offset of counter `id` of NC `nc` in a datastore slot, or kDsInvalidOffset.

@@ -1,5 +1,5 @@
-// Request numbers of /dev/neuronN: driver-ioctl.md 2.1. Two names may share a number (variants are told
-// apart by the encoded size, 2.2); the direction bits carry no meaning, only equality does.
+// Request numbers of /dev/neuronN: driver-ioctl.md 2.1. Two names may share a number (variants are
+// told apart by the encoded size, 2.2); the direction bits carry no meaning, only equality does.
 // Baseline 2.26.5.0; later additions carry the release in their comment.
 #pragma once
 
@@ -12,17 +12,27 @@ constexpr uint32_t kIoctlType = 0x4e;  // 'N'
 constexpr uint32_t encode_request(uint32_t direction, uint32_t number, uint32_t size) {
   return direction << 30 | size << 16 | kIoctlType << 8 | number;
 }
-constexpr uint32_t request_number(uint32_t request) { return request & 0xff; }
-constexpr uint32_t request_type(uint32_t request) { return request >> 8 & 0xff; }
-constexpr uint32_t request_size(uint32_t request) { return request >> 16 & 0x3fff; }
-constexpr uint32_t request_direction(uint32_t request) { return request >> 30; }
+constexpr uint32_t request_number(uint32_t request) {
+  return request & 0xff;
+}
+constexpr uint32_t request_type(uint32_t request) {
+  return request >> 8 & 0xff;
+}
+constexpr uint32_t request_size(uint32_t request) {
+  return request >> 16 & 0x3fff;
+}
+constexpr uint32_t request_direction(uint32_t request) {
+  return request >> 30;
+}
 
 constexpr uint32_t kDirNone = 0;
 constexpr uint32_t kDirWrite = 1;
 constexpr uint32_t kDirRead = 2;
 constexpr uint32_t kDirBoth = 3;
 
-constexpr uint32_t io(uint32_t number) { return encode_request(kDirNone, number, 0); }
+constexpr uint32_t io(uint32_t number) {
+  return encode_request(kDirNone, number, 0);
+}
 constexpr uint32_t ior(uint32_t number, uint32_t size) {
   return encode_request(kDirRead, number, size);
 }

@@ -2,7 +2,8 @@
 // gets the table of all; then all-gathers of small blobs and barriers. Ranks may be threads of one
 // process or processes. One background thread per rank does the I/O: open() and post() never wait
 // for peers, so one thread can register several ranks one after the other.
-// Exact: accepted text forms and messages. Own: the wire protocol; messages are relayed by the root.
+// Exact: accepted text forms and messages. Own: the wire protocol; messages are relayed by the
+// root.
 #pragma once
 
 #include <array>

@@ -6,7 +6,8 @@
 //   1. channel_buffer_bytes() and semaphore_count() tell what to allocate;
 //   2. ranks exchange RankResources (serialize/deserialize) with Bootstrap::all_gather;
 //   3. plan() gives Lowered: rings to queue `queue` of the rank's engines, records for its CC-core;
-//   4. the runtime lays rings out, loads the program, and rings `trigger` once per execution of the op.
+//   4. the runtime lays rings out, loads the program, and rings `trigger` once per execution of the
+//   op.
 // Every execution consumes each ring exactly once and leaves all semaphores at their value before,
 // so programs and rings are replayed without being touched. A ring of the runtime is the
 // concatenation of the operations of one execution, in order, times ring_copies(): only the ring id
@@ -37,8 +38,8 @@ struct RankResources {
   uint32_t semaphore_base = 0;  // first of semaphore_count() semaphores in the CC-core's block
   uint32_t queue = 15;          // UDMA queue of collectives
   std::array<uint64_t, contract::kDmaPerNc> udma{};  // UDMA units of the NC's engines
-  uint64_t broadcast = 0;       // doorbell broadcast window of the NC; 0: ring each engine
-  uint64_t one_word = 0;        // a device word (own HBM) that holds 1
+  uint64_t broadcast = 0;  // doorbell broadcast window of the NC; 0: ring each engine
+  uint64_t one_word = 0;   // a device word (own HBM) that holds 1
   uint64_t src = 0;
   uint64_t dst = 0;
   uint64_t channel_buffer = 0;  // channel_buffer_bytes() bytes, 64-byte aligned; 0 if none needed
@@ -89,9 +90,10 @@ uint32_t semaphore_count(uint32_t ranks);
 base::Result<Algorithm> select(const OpRequest& request, uint32_t ranks, bool in_place,
                                const std::string& algo_override);
 
-// Channel buffer that each rank must provide for this operation.
+// Channel buffer that each rank must provide for this operation. `same_chip`: all members are on
+// one chip (then two ranks need none, unless a mesh all-reduce is forced to run in place).
 base::Result<uint64_t> channel_buffer_bytes(const OpRequest& request, uint32_t ranks, bool in_place,
-                                            const PlanOptions& options);
+                                            bool same_chip, const PlanOptions& options);
 
 // Lowers the part of `group[own]`. `group` is in the order of the replica group and holds the
 // addresses of all members; every rank must call it with the same group and request.

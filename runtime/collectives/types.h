@@ -21,10 +21,10 @@ constexpr int kNrtFailure = 1;
 constexpr int kNrtInvalid = 2;
 constexpr int kNrtResource = 4;
 constexpr int kNrtTimeout = 5;
-constexpr int kNrtUnsupported = 1;  // nothing closer exists in the published table
+constexpr int kNrtUnsupported = kNrtInvalid;  // collectives.md 1.2: what is absent is refused
 
-const char* to_string(OpKind kind);      // "all_reduce", "all_gather", "reduce_scatter"
-const char* to_string(Algorithm algo);   // names of reports: "ring", "mesh"
+const char* to_string(OpKind kind);     // "all_reduce", "all_gather", "reduce_scatter"
+const char* to_string(Algorithm algo);  // names of reports: "ring", "mesh"
 
 // One collective as the program states it (sizes per rank; collectives.md 1.1).
 struct OpRequest {
@@ -43,8 +43,8 @@ constexpr uint64_t report_size(const OpRequest& r) {
 // Checks sizes, dtype and reduction against the group size; Error::code is an NRT_STATUS.
 base::Status validate(const OpRequest& request, uint32_t ranks);
 
-// Checks the groups of one program (collectives.md 1.8, neff.md 4.6 C-11, C-12): unique ranks, equal
-// lengths, all below `world`.
+// Checks the groups of one program (collectives.md 1.8, neff.md 4.6 C-11, C-12): unique ranks,
+// equal lengths, all below `world`.
 base::Status validate_groups(const std::vector<std::vector<uint32_t>>& groups, uint32_t world);
 
 // Index of the list that contains `rank`, or the C-12 error (NRT_RESOURCE, public text).

@@ -1,0 +1,247 @@
+#include "driver/kernel/kernel_driver.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "contract/regs/misc.h"
+#include "driver/kernel/reset_manager.h"
+#include "driver/kernel/sysfs_tree.h"
+
+namespace driver {
+namespace {
+
+constexpr uint32_t kPciCommand = 4;
+constexpr uint32_t kPciCommandMemory = 1u << 1;
+constexpr uint32_t kPciCommandMaster = 1u << 2;
+constexpr uint32_t kPciRevision = 8;
+constexpr uint32_t kRoutingLimit = 64;  // hw-registers.md 1.5
+
+bool starts_with(const std::string& text, const char* prefix) {
+  return text.rfind(prefix, 0) == 0;
+}
+
+// driver-ioctl.md 3.16, lists of 2.26.5.0 (the size suffix takes part in the comparison).
+PlatformType platform_of(const Params& params) {
+  for (const char* name : {"trn2p.48xlarge", "trn2eu.48xlarge", "trn2u.48xlarge",
+                           "trn2u-ac.24xlarge", "trn3p.48xlarge"}) {
+    if (starts_with(params.product_name, name)) return PlatformType::kUltraServer;
+  }
+  for (const char* name : {"trn2es.48xlarge", "trn3s.48xlarge", "trn3-dev0.48xlarge"}) {
+    if (starts_with(params.product_name, name)) return PlatformType::kPds;
+  }
+  return params.force_userver ? PlatformType::kUltraServer : PlatformType::kStandard;
+}
+
+base::Error errno_of(int code, std::string where, std::string what) {
+  return {base::Fault::kUsage, code, std::move(where), std::move(what)};
+}
+
+std::string node_name(int minor) {
+  return "/dev/neuron" + std::to_string(minor);
+}
+
+}  // namespace
+
+KernelDriver::KernelDriver(std::vector<DeviceSlot> slots, HostArena& arena,
+                           pcie::HostExecutor& executor, Params params)
+    : slots_(std::move(slots)),
+      params_(std::move(params)),
+      context_{arena, executor, params_, counters_},
+      platform_(platform_of(params_)) {
+  if (platform_ != PlatformType::kStandard) ++counters_.unsupported["pod election"];
+}
+
+KernelDriver::~KernelDriver() = default;
+
+void KernelDriver::start() {
+  context_.executor.spawn("driver.probe", [this] { probe_all(); });
+}
+
+void KernelDriver::probe_all() {
+  for (const DeviceSlot& slot : slots_) {
+    std::string error = probe_one(slot);
+    if (error.empty()) continue;
+    context_.log(error);
+    probe_errors_.push_back(std::move(error));
+  }
+  sysfs_ = std::make_unique<SysfsTree>(*this, params_);
+  probed_ = true;
+  context_.executor.wake(&probed_);
+}
+
+// hw-registers.md 10.1; empty on success.
+std::string KernelDriver::probe_one(const DeviceSlot& slot) {
+  pcie::Device& pci = *slot.device;
+  const pcie::Identity& identity = pci.identity();
+  const std::string where = "pci " + std::to_string(slot.location.bus);
+  const Product* product = find_product(identity.device);
+  if (identity.vendor != kVendorId || product == nullptr) return where + ": not a Neuron device";
+  if (product_ == nullptr) product_ = product;
+  if (product->dhal != product_->dhal) return where + ": mixed architectures on one host";
+  uint32_t command = pci.config_read(kPciCommand, 2);
+  pci.config_write(kPciCommand, 2, command | kPciCommandMemory);
+  command = pci.config_read(kPciCommand, 2);
+  pci.config_write(kPciCommand, 2, command | kPciCommandMaster);
+  const auto revision = static_cast<uint8_t>(pci.config_read(kPciRevision, 1));
+  auto device = std::make_unique<NeuronDevice>(context_, pci, slot.location, *product, revision);
+  if (device->registers().size() == 0) return where + ": the register BAR is absent";
+  if (!device->probe()) return where + ": firmware does not publish a routing id";
+  if (!assign_index(*device)) {
+    return where + ": routing id " + std::to_string(device->routing_id()) +
+           " is out of range or taken";
+  }
+  const int minor = static_cast<int>(device->index());
+  NeuronDevice& added = *devices_.emplace(minor, std::move(device)).first->second;
+  context_.executor.spawn("driver.reset" + std::to_string(minor),
+                          [&added] { added.resets().run(); });
+  added.resets().request_full();
+  return {};
+}
+
+// hw-registers.md 1.5; driver-ioctl.md 1.2.
+bool KernelDriver::assign_index(NeuronDevice& device) const {
+  const uint32_t id = device.routing_id();
+  const Product& product = device.product();
+  uint32_t index = id;
+  if (platform_ == PlatformType::kPds) {
+    constexpr uint32_t kServerValid = 1u << 15;
+    const auto server = device.firmware().read_ready(contract::misc::kServerRack);
+    if (id >= 2 * kRoutingLimit || !server || (*server & kServerValid) == 0) return false;
+    index = id % 16;
+  } else {
+    if (id >= kRoutingLimit) return false;
+    if (product.routing != nullptr) {
+      index = (*product.routing)[id % 16] + (product.routing_blocks ? id / 16 * 16 : 0);
+    }
+  }
+  device.set_index(index);
+  return devices_.count(static_cast<int>(index)) == 0;
+}
+
+void KernelDriver::wait_ready() {
+  while (!probed_) context_.executor.wait(&probed_, pcie::HostExecutor::kForever);
+  for (const auto& entry : devices_) {
+    const NeuronDevice& device = *entry.second;
+    while (device.state == DeviceState::kReset) {
+      context_.executor.wait(&device.state, pcie::HostExecutor::kForever);
+    }
+  }
+}
+
+void KernelDriver::remove() {
+  for (const auto& entry : devices_) entry.second->resets().stop();
+  for (const auto& entry : devices_) {
+    entry.second->resets().wait_stopped();
+    entry.second->remove();
+  }
+}
+
+NeuronDevice* KernelDriver::device(int minor) const {
+  const auto it = devices_.find(minor);
+  return it == devices_.end() ? nullptr : it->second.get();
+}
+
+std::vector<int> KernelDriver::minors() const {
+  std::vector<int> all;
+  for (const auto& entry : devices_) all.push_back(entry.first);
+  return all;
+}
+
+std::vector<uint32_t> KernelDriver::neighbours(const NeuronDevice& device) const {
+  const uint32_t count = device_count();
+  const uint32_t d = device.index();
+  std::vector<uint32_t> found;
+  const bool inf2 = device.product().routing == nullptr;
+  if (inf2) {
+    if (count == 12) {
+      found = {(d + 11) % 12, (d + 1) % 12};
+    } else if (count == 6) {
+      if (d > 0) found.push_back(d - 1);
+      if (d < 5) found.push_back(d + 1);
+    }
+    return found;
+  }
+  if (count == 0 || count % 16 != 0) return found;
+  const NeighbourTable& table = device.dhal().map.v2() ? kNeighboursTrn1 : kNeighboursTrn2;
+  for (const uint8_t id : table[d % 16]) found.push_back(id | (0x10 & d));
+  return found;
+}
+
+// Any chunk tracked by a device that the process is attached to (driver-ioctl.md 3.5.4). The order
+// of the search has no visible effect.
+bool KernelDriver::is_host_chunk(uint64_t pa, int32_t tgid) const {
+  for (const auto& entry : devices_) {
+    NeuronDevice& device = *entry.second;
+    if (device.process(tgid) == nullptr) continue;
+    const Chunk* chunk = device.memory().containing(pa);
+    if (chunk != nullptr && chunk->host) return true;
+  }
+  return false;
+}
+
+// driver-ioctl.md 1.3.
+base::Result<int> KernelDriver::open(int minor, int flags, const Caller& caller) {
+  while (!probed_) context_.executor.wait(&probed_, pcie::HostExecutor::kForever);
+  NeuronDevice* found = device(minor);
+  if (found == nullptr) return errno_of(ENODEV, node_name(minor), "no such device");
+  OpenFile file{minor, flags, (flags & O_ACCMODE) == O_WRONLY};
+  if (!file.free_access) {
+    TaskLock lock(found->node_mutex, context_.executor);
+    ++found->open_count;
+    while (found->state == DeviceState::kReset) {
+      context_.executor.wait(&found->state, pcie::HostExecutor::kForever);
+    }
+    const int error = found->state == DeviceState::kInvalid ? -EINVAL : found->attach(caller.tgid);
+    if (error != 0) {
+      --found->open_count;
+      return errno_of(-error, node_name(minor),
+                      error == -EBUSY ? "16 processes are attached already"
+                                      : "the device did not come out of its reset");
+    }
+  }
+  const int id = next_file_++;
+  files_.emplace(id, file);
+  return id;
+}
+
+void KernelDriver::flush(int file, const Caller& caller) {
+  const auto it = files_.find(file);
+  if (it == files_.end()) return;
+  if (it->second.free_access) {
+    range_marks_.release_process(caller.tgid);
+    return;
+  }
+  NeuronDevice& found = *device(it->second.minor);
+  TaskLock lock(found.node_mutex, context_.executor);
+  found.detach(caller.tgid);
+}
+
+void KernelDriver::release(int file) {
+  const auto it = files_.find(file);
+  if (it == files_.end()) return;
+  const OpenFile closed = it->second;
+  files_.erase(it);
+  if (closed.free_access) return;
+  NeuronDevice& found = *device(closed.minor);
+  TaskLock lock(found.node_mutex, context_.executor);
+  if (--found.open_count == 0) found.last_close();
+}
+
+std::vector<SysfsFile> KernelDriver::sysfs_files() const {
+  return sysfs_ == nullptr ? std::vector<SysfsFile>{} : sysfs_->files();
+}
+
+base::Result<std::string> KernelDriver::sysfs_read(const std::string& path) {
+  if (sysfs_ == nullptr) return errno_of(ENOENT, path, "the driver is still probing");
+  return sysfs_->read(path);
+}
+
+base::Status KernelDriver::sysfs_write(const std::string& path, const std::string& text) {
+  if (sysfs_ == nullptr) return errno_of(ENOENT, path, "the driver is still probing");
+  return sysfs_->write(path, text);
+}
+
+}  // namespace driver

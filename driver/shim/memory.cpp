@@ -1,0 +1,197 @@
+// mmap and munmap of device nodes. The server answers an mmap with a descriptor of the memory
+// behind it; register windows are mapped read-only, so that loads are free and stores fault
+// (fault.cpp).
+#include <errno.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "driver/shim/client.h"
+#include "driver/shim/real.h"
+#include "driver/shim/windows.h"
+
+namespace shim = driver::shim;
+namespace wire = driver::wire;
+
+namespace driver::shim {
+namespace {
+
+constexpr uint64_t kPageSize = 4096;
+uint64_t page_round(uint64_t size) {
+  return (size + kPageSize - 1) & ~(kPageSize - 1);
+}
+
+// An entry is valid while its sequence is even and not 0; it is odd while it changes.
+struct Slot {
+  std::atomic<uint32_t> sequence{0};
+  std::atomic<bool> used{false};
+  Window window;
+};
+constexpr int kMaxWindows = 16384;
+Slot slots[kMaxWindows];
+std::atomic<int> high_water{0};
+std::atomic<int> live{0};
+
+// Held by the process of that id; a holder that is not this process was left behind by fork.
+std::atomic<pid_t> table_lock{0};
+
+class TableLock {
+ public:
+  TableLock() {
+    const pid_t self = getpid();
+    for (;;) {
+      pid_t holder = 0;
+      if (table_lock.compare_exchange_weak(holder, self, std::memory_order_acquire)) return;
+      if (holder != 0 && holder != self &&
+          table_lock.compare_exchange_weak(holder, self, std::memory_order_acquire)) {
+        return;
+      }
+      syscall(SYS_sched_yield);
+    }
+  }
+  ~TableLock() { table_lock.store(0, std::memory_order_release); }
+};
+
+void store_slot(Slot& slot, const Window& window, bool used) {
+  slot.sequence.fetch_add(1, std::memory_order_acq_rel);
+  slot.window = window;
+  slot.used.store(used, std::memory_order_relaxed);
+  slot.sequence.fetch_add(1, std::memory_order_release);
+}
+
+}  // namespace
+
+bool add_window(const Window& window) {
+  const TableLock lock;
+  for (int i = 0; i < kMaxWindows; ++i) {
+    if (slots[i].used.load(std::memory_order_relaxed)) continue;
+    store_slot(slots[i], window, true);
+    if (i >= high_water.load(std::memory_order_relaxed)) high_water.store(i + 1);
+    live.fetch_add(1);
+    return true;
+  }
+  return false;
+}
+
+bool remove_window(uint64_t start, uint64_t length, Window* removed) {
+  if (live.load(std::memory_order_relaxed) == 0) return false;
+  const TableLock lock;
+  for (int i = 0; i < high_water.load(std::memory_order_relaxed); ++i) {
+    Slot& slot = slots[i];
+    if (!slot.used.load(std::memory_order_relaxed) || slot.window.start != start ||
+        slot.window.length != length) {
+      continue;
+    }
+    *removed = slot.window;
+    store_slot(slot, {}, false);
+    live.fetch_sub(1);
+    return true;
+  }
+  return false;
+}
+
+bool find_mmio_window(uint64_t address, Window* found) {
+  for (int i = 0; i < high_water.load(std::memory_order_acquire); ++i) {
+    const Slot& slot = slots[i];
+    const uint32_t before = slot.sequence.load(std::memory_order_acquire);
+    if ((before & 1) != 0 || !slot.used.load(std::memory_order_relaxed)) continue;
+    const Window window = slot.window;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (slot.sequence.load(std::memory_order_relaxed) != before) continue;
+    if (!window.store_is_mmio || address - window.start >= window.length) continue;
+    *found = window;
+    return true;
+  }
+  return false;
+}
+
+namespace {
+
+void* refuse(int code) {
+  errno = code;
+  return MAP_FAILED;
+}
+
+void* map_device(void* address, size_t length, int protection, int flags, const DeviceFile& file,
+                 off_t offset) {
+  // The address comes first, so that the driver can be told where the mapping will be.
+  const bool fixed = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0;
+  const uint64_t rounded = page_round(length);
+  if (length == 0 || rounded < length) return refuse(EINVAL);
+  void* place = address;
+  if (!fixed) {
+    place = SHIM_REAL(mmap)(address, rounded, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (place == MAP_FAILED) return MAP_FAILED;
+  }
+  const wire::MmapBody body = {reinterpret_cast<uint64_t>(place), static_cast<uint64_t>(offset),
+                               length, protection, flags};
+  wire::MmapReply reply;
+  int fd = -1;
+  int64_t result = call(wire::kMmap, file.token, &body, sizeof body, &reply, sizeof reply, &fd);
+  if (result >= 0 && (fd < 0 || reply.length < rounded)) result = -EIO;
+  void* mapped = MAP_FAILED;
+  if (result >= 0) {
+    const bool shared = (flags & MAP_TYPE) != MAP_PRIVATE;
+    const bool may_write = reply.writable != 0 || !shared;
+    const int allowed = may_write ? protection : protection & ~PROT_WRITE;
+    const int keep = flags & (MAP_TYPE | MAP_LOCKED | MAP_POPULATE | MAP_FIXED_NOREPLACE);
+    mapped = SHIM_REAL(mmap)(place, rounded, allowed,
+                             keep | ((flags & MAP_FIXED_NOREPLACE) != 0 ? 0 : MAP_FIXED), fd,
+                             static_cast<off_t>(reply.fd_offset));
+    if (mapped == MAP_FAILED) result = -errno;
+  }
+  if (fd >= 0) syscall(SYS_close, fd);
+  if (mapped != MAP_FAILED) {
+    madvise(mapped, rounded,
+            MADV_DONTFORK);  // as the driver marks its mappings (driver-ioctl.md 4.2)
+    madvise(mapped, rounded, MADV_DONTDUMP);
+    const Window window = {reinterpret_cast<uint64_t>(mapped),
+                           rounded,
+                           file.token,
+                           static_cast<uint64_t>(offset),
+                           reply.bar_offset,
+                           reply.store_is_mmio != 0 && (protection & PROT_WRITE) != 0};
+    if (add_window(window)) {
+      if (window.store_is_mmio) install_fault_handler();
+      return mapped;
+    }
+    result = -ENOMEM;
+    const wire::MunmapBody undo = {static_cast<uint64_t>(offset), rounded};
+    call(wire::kMunmap, file.token, &undo, sizeof undo);
+  }
+  if (!fixed || mapped != MAP_FAILED) SHIM_REAL(munmap)(place, rounded);
+  return refuse(static_cast<int>(-result));
+}
+
+}  // namespace
+}  // namespace driver::shim
+
+SHIM_EXPORT void* mmap(void* address, size_t length, int protection, int flags, int fd,
+                       off_t offset) noexcept {
+  shim::DeviceFile file;
+  if ((flags & MAP_ANONYMOUS) == 0 && shim::device_file(fd, &file)) {
+    return shim::map_device(address, length, protection, flags, file, offset);
+  }
+  return SHIM_REAL(mmap)(address, length, protection, flags, fd, offset);
+}
+
+SHIM_EXPORT void* mmap64(void* address, size_t length, int protection, int flags, int fd,
+                         off64_t offset) noexcept {
+  return mmap(address, length, protection, flags, fd, offset);
+}
+
+SHIM_EXPORT int munmap(void* address, size_t length) noexcept {
+  const int result = SHIM_REAL(munmap)(address, length);
+  shim::Window window;
+  // Only the whole mapping ends the driver's record of it (driver-ioctl.md 4.3).
+  if (result == 0 &&
+      shim::remove_window(reinterpret_cast<uint64_t>(address), shim::page_round(length), &window)) {
+    const wire::MunmapBody body = {window.offset, window.length};
+    shim::call(wire::kMunmap, window.token, &body, sizeof body);
+  }
+  return result;
+}

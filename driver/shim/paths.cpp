@@ -1,0 +1,153 @@
+#include "driver/shim/paths.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "driver/shim/client.h"
+
+namespace driver::shim {
+namespace {
+
+std::atomic<bool> tree_prepared{false};
+
+bool below(const char* path, const char* directory) {
+  const size_t length = strlen(directory);
+  return strncmp(path, directory, length) == 0 && (path[length] == 0 || path[length] == '/');
+}
+
+// Removes repeated slashes and "/./"; false when the name is too long to be one of ours.
+bool clean(const char* from, char* to, size_t room) {
+  size_t used = 0;
+  while (*from != 0) {
+    if (from[0] == '/') {
+      while (from[1] == '/' || (from[1] == '.' && (from[2] == '/' || from[2] == 0))) {
+        from += from[1] == '/' ? 1 : 2;
+      }
+    }
+    if (used + 1 >= room) return false;
+    to[used++] = *from++;
+  }
+  if (used > 1 && to[used - 1] == '/') --used;
+  to[used] = 0;
+  return true;
+}
+
+// "/dev/neuron12" gives 12, anything else -1.
+int device_minor(const char* path) {
+  constexpr char kPrefix[] = "/dev/neuron";
+  if (strncmp(path, kPrefix, sizeof kPrefix - 1) != 0) return -1;
+  const char* digit = path + sizeof kPrefix - 1;
+  if (*digit == 0 || (digit[0] == '0' && digit[1] != 0)) return -1;
+  int minor = 0;
+  for (; *digit != 0; ++digit) {
+    if (*digit < '0' || *digit > '9' || minor > 99) return -1;
+    minor = minor * 10 + (*digit - '0');
+  }
+  return minor < 64 ? minor : -1;
+}
+
+bool listed(const char* path) {
+  const char* entry = facts.extra_paths;
+  for (uint32_t i = 0; i < facts.extra_count; ++i) {
+    if (strcmp(entry, path) == 0) return true;
+    entry += strlen(entry) + 1;
+  }
+  return false;
+}
+
+bool in_tree(const char* path) {
+  return below(path, "/sys/class/neuron_device") ||
+         below(path, "/sys/devices/virtual/neuron_device") || below(path, "/sys/module/neuron") ||
+         strcmp(path, "/proc/devices") == 0 || (facts.extra_count > 0 && listed(path));
+}
+
+void prepare_tree(const char* path) {
+  if (tree_prepared.load(std::memory_order_relaxed)) return;
+  wire::SysfsBody body = {};
+  copy_path(&body, path);
+  if (call(wire::kSysfsRefresh, 0, &body, sizeof body) >= 0) {
+    tree_prepared.store(true, std::memory_order_relaxed);
+  }
+}
+
+// The directory that a relative name starts from, when it can be one of ours.
+bool directory_of(int dirfd, char* to, size_t room) {
+  const int saved = errno;
+  bool ok = false;
+  if (dirfd == AT_FDCWD) {
+    ok = facts.inside_tree && syscall(SYS_getcwd, to, room) > 0;
+  } else {
+    char link[32];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", dirfd);
+    const long length = syscall(SYS_readlinkat, AT_FDCWD, link, to, room - 1);
+    ok = length > 0;
+    if (ok) to[length] = 0;
+  }
+  errno = saved;
+  return ok && (root_prefix(to) > 0 || strcmp(to, "/dev") == 0);
+}
+
+}  // namespace
+
+size_t root_prefix(const char* path) {
+  if (facts.root_length == 0 || strncmp(path, facts.root, facts.root_length) != 0) return 0;
+  return path[facts.root_length] == '/' ? facts.root_length : 0;
+}
+
+const char* Place::virtual_path() const {
+  return path + root_prefix(path);
+}
+
+bool is_dev_directory(const char* path) {
+  char name[16];
+  return path != nullptr && path[0] == '/' && clean(path, name, sizeof name) &&
+         strcmp(name, "/dev") == 0;
+}
+
+bool locate(int dirfd, const char* path, Place* place) {
+  place->kind = Place::kHost;
+  if (!facts.active || path == nullptr || path[0] == 0) return false;
+  char joined[2 * wire::kMaxPath];
+  if (path[0] != '/') {
+    char directory[wire::kMaxPath];
+    if (dirfd == AT_FDCWD && !facts.inside_tree) return false;
+    if (!directory_of(dirfd, directory, sizeof directory)) return false;
+    const size_t skip = root_prefix(directory);
+    snprintf(joined, sizeof joined, "%s/%s", directory + skip, path);
+    path = joined;
+  }
+  const bool candidate = strncmp(path, "/dev", 4) == 0 || strncmp(path, "/sys", 4) == 0 ||
+                         strncmp(path, "/proc/dev", 9) == 0 || path[1] == '/' || path[1] == '.' ||
+                         facts.extra_count > 0;
+  char name[wire::kMaxPath];
+  if (!candidate || !clean(path, name, sizeof name)) return false;
+  place->minor = device_minor(name);
+  if (place->minor >= 0) {
+    place->kind = Place::kDevice;
+    return true;
+  }
+  if (!in_tree(name)) return false;
+  prepare_tree(name);
+  place->kind = Place::kTree;
+  snprintf(place->path, sizeof place->path, "%s%s", facts.root, name);
+  return true;
+}
+
+const char* redirect(int dirfd, const char* path, Place* place) {
+  return locate(dirfd, path, place) && place->kind == Place::kTree ? place->path : nullptr;
+}
+
+int refresh(const Place& place) {
+  wire::SysfsBody body = {};
+  copy_path(&body, place.virtual_path());
+  const int64_t result = call(wire::kSysfsRefresh, 0, &body, sizeof body);
+  return result < 0 ? static_cast<int>(result) : 0;
+}
+
+}  // namespace driver::shim

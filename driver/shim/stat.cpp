@@ -1,0 +1,206 @@
+// Questions about paths: a device node must look like a character device, sysfs names lead into the
+// tree.
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "driver/shim/client.h"
+#include "driver/shim/paths.h"
+#include "driver/shim/real.h"
+
+namespace shim = driver::shim;
+
+namespace {
+
+constexpr mode_t kNodeMode = S_IFCHR | 0666;  // the package's udev rule (driver-ioctl.md 1.1)
+constexpr unsigned long kFirstInode = 0x4e000;
+
+int no_entry() {
+  errno = ENOENT;
+  return -1;
+}
+
+bool exists(int minor) {
+  return (shim::facts.minors >> minor & 1) != 0;
+}
+
+template <typename Stat>
+int fill(int minor, Stat* to) {
+  if (!exists(minor)) return no_entry();
+  *to = {};
+  to->st_mode = kNodeMode;
+  to->st_nlink = 1;
+  to->st_ino = kFirstInode + static_cast<unsigned long>(minor);
+  to->st_rdev = makedev(shim::facts.major, static_cast<unsigned>(minor));
+  to->st_blksize = 4096;
+  return 0;
+}
+
+int fill_statx(int minor, struct statx* to) {
+  if (!exists(minor)) return no_entry();
+  *to = {};
+  to->stx_mask = STATX_BASIC_STATS;
+  to->stx_mode = static_cast<uint16_t>(kNodeMode);
+  to->stx_nlink = 1;
+  to->stx_ino = kFirstInode + static_cast<unsigned long>(minor);
+  to->stx_rdev_major = shim::facts.major;
+  to->stx_rdev_minor = static_cast<uint32_t>(minor);
+  to->stx_blksize = 4096;
+  return 0;
+}
+
+// A descriptor of a node is a socket underneath.
+template <typename Stat>
+int fix_fstat(int fd, Stat* to, int result) {
+  shim::DeviceFile file;
+  if (result == 0 && S_ISSOCK(to->st_mode) && shim::device_file(fd, &file)) {
+    return fill(file.minor, to);
+  }
+  return result;
+}
+
+}  // namespace
+
+#define SHIM_STAT(name, type)                                                    \
+  SHIM_EXPORT int name(const char* path, struct type* to) noexcept {             \
+    shim::Place place;                                                           \
+    if (!shim::locate(AT_FDCWD, path, &place)) return SHIM_REAL(name)(path, to); \
+    if (place.kind == shim::Place::kDevice) return fill(place.minor, to);        \
+    return SHIM_REAL(name)(place.path, to);                                      \
+  }
+SHIM_STAT(stat, stat)
+SHIM_STAT(stat64, stat64)
+SHIM_STAT(lstat, stat)
+SHIM_STAT(lstat64, stat64)
+
+SHIM_EXPORT int fstat(int fd, struct stat* to) noexcept {
+  return fix_fstat(fd, to, SHIM_REAL(fstat)(fd, to));
+}
+SHIM_EXPORT int fstat64(int fd, struct stat64* to) noexcept {
+  return fix_fstat(fd, to, SHIM_REAL(fstat64)(fd, to));
+}
+
+#define SHIM_FSTATAT(name, type)                                                           \
+  SHIM_EXPORT int name(int dirfd, const char* path, struct type* to, int flags) noexcept { \
+    shim::Place place;                                                                     \
+    if (!shim::locate(dirfd, path, &place)) {                                              \
+      const int result = SHIM_REAL(name)(dirfd, path, to, flags);                          \
+      return (flags & AT_EMPTY_PATH) != 0 ? fix_fstat(dirfd, to, result) : result;         \
+    }                                                                                      \
+    if (place.kind == shim::Place::kDevice) return fill(place.minor, to);                  \
+    return SHIM_REAL(name)(AT_FDCWD, place.path, to, flags);                               \
+  }
+SHIM_FSTATAT(fstatat, stat)
+SHIM_FSTATAT(fstatat64, stat64)
+
+SHIM_EXPORT int statx(int dirfd, const char* path, int flags, unsigned mask,
+                      struct statx* to) noexcept {
+  shim::Place place;
+  if (shim::locate(dirfd, path, &place)) {
+    if (place.kind == shim::Place::kDevice) return fill_statx(place.minor, to);
+    return SHIM_REAL(statx)(AT_FDCWD, place.path, flags, mask, to);
+  }
+  const int result = SHIM_REAL(statx)(dirfd, path, flags, mask, to);
+  shim::DeviceFile file;
+  if (result == 0 && (flags & AT_EMPTY_PATH) != 0 && S_ISSOCK(to->stx_mode) &&
+      shim::device_file(dirfd, &file)) {
+    return fill_statx(file.minor, to);
+  }
+  return result;
+}
+
+// Entry points of programs built against a C library before 2.33; the version argument has one
+// value.
+#define SHIM_XSTAT(name, modern, type)                                    \
+  SHIM_EXPORT int name(int, const char* path, struct type* to) noexcept { \
+    return modern(path, to);                                              \
+  }
+extern "C" {
+int __xstat(int version, const char* path, struct stat* to) noexcept;
+int __xstat64(int version, const char* path, struct stat64* to) noexcept;
+int __lxstat(int version, const char* path, struct stat* to) noexcept;
+int __lxstat64(int version, const char* path, struct stat64* to) noexcept;
+int __fxstat(int version, int fd, struct stat* to) noexcept;
+int __fxstat64(int version, int fd, struct stat64* to) noexcept;
+}
+SHIM_XSTAT(__xstat, stat, stat)
+SHIM_XSTAT(__xstat64, stat64, stat64)
+SHIM_XSTAT(__lxstat, lstat, stat)
+SHIM_XSTAT(__lxstat64, lstat64, stat64)
+SHIM_EXPORT int __fxstat(int, int fd, struct stat* to) noexcept {
+  return fstat(fd, to);
+}
+SHIM_EXPORT int __fxstat64(int, int fd, struct stat64* to) noexcept {
+  return fstat64(fd, to);
+}
+
+SHIM_EXPORT int access(const char* path, int mode) noexcept {
+  return faccessat(AT_FDCWD, path, mode, 0);
+}
+
+SHIM_EXPORT int euidaccess(const char* path, int mode) noexcept {
+  return faccessat(AT_FDCWD, path, mode, AT_EACCESS);
+}
+
+SHIM_EXPORT int faccessat(int dirfd, const char* path, int mode, int flags) noexcept {
+  shim::Place place;
+  if (!shim::locate(dirfd, path, &place)) {
+    return SHIM_REAL(faccessat)(dirfd, path, mode, flags);
+  }
+  if (place.kind == shim::Place::kTree) {
+    return SHIM_REAL(faccessat)(AT_FDCWD, place.path, mode, flags);
+  }
+  if (!exists(place.minor)) return no_entry();
+  if ((mode & X_OK) == 0) return 0;
+  errno = EACCES;
+  return -1;
+}
+
+SHIM_EXPORT ssize_t readlinkat(int dirfd, const char* path, char* buffer, size_t size) noexcept {
+  shim::Place place;
+  if (!shim::locate(dirfd, path, &place)) {
+    return SHIM_REAL(readlinkat)(dirfd, path, buffer, size);
+  }
+  if (place.kind == shim::Place::kTree) {
+    return SHIM_REAL(readlinkat)(AT_FDCWD, place.path, buffer, size);
+  }
+  errno = exists(place.minor) ? EINVAL : ENOENT;
+  return -1;
+}
+
+SHIM_EXPORT ssize_t readlink(const char* path, char* buffer, size_t size) noexcept {
+  return readlinkat(AT_FDCWD, path, buffer, size);
+}
+
+SHIM_EXPORT char* realpath(const char* path, char* resolved) noexcept {
+  shim::Place place;
+  if (!shim::locate(AT_FDCWD, path, &place)) return SHIM_REAL(realpath)(path, resolved);
+  char real[PATH_MAX] = {};
+  if (place.kind == shim::Place::kDevice) {
+    if (!exists(place.minor)) {
+      errno = ENOENT;
+      return nullptr;
+    }
+    strncpy(real, path, sizeof real - 1);
+  } else if (SHIM_REAL(realpath)(place.path, real) == nullptr) {
+    return nullptr;
+  }
+  const char* result = real + shim::root_prefix(real);
+  return resolved == nullptr ? strdup(result) : strcpy(resolved, result);
+}
+
+SHIM_EXPORT int chdir(const char* path) noexcept {
+  shim::Place place;
+  const char* target = shim::redirect(AT_FDCWD, path, &place);
+  const int result = SHIM_REAL(chdir)(target != nullptr ? target : path);
+  // Relative names keep leading into the tree while the working directory is in it.
+  if (result == 0 && shim::facts.active && (target != nullptr || path[0] == '/')) {
+    shim::facts.inside_tree = target != nullptr;
+  }
+  return result;
+}

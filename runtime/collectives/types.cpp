@@ -1,0 +1,120 @@
+#include "runtime/collectives/types.h"
+
+#include <algorithm>
+#include <set>
+
+namespace ccl {
+namespace {
+
+base::Error invalid(std::string what) {
+  return {base::Fault::kUsage, kNrtInvalid, "collectives", std::move(what)};
+}
+
+base::Error unsupported(std::string what) {
+  return {base::Fault::kUnsupported, kNrtUnsupported, "collectives", std::move(what)};
+}
+
+std::string text(const std::vector<std::vector<uint32_t>>& groups) {
+  std::string out;
+  for (const auto& group : groups) {
+    out += out.empty() ? "[" : ",[";
+    for (size_t i = 0; i < group.size(); ++i) {
+      out += (i == 0 ? "" : ",") + std::to_string(group[i]);
+    }
+    out += "]";
+  }
+  return out;
+}
+
+}  // namespace
+
+const char* to_string(OpKind kind) {
+  switch (kind) {
+    case OpKind::kAllReduce:
+      return "all_reduce";
+    case OpKind::kAllGather:
+      return "all_gather";
+    case OpKind::kReduceScatter:
+      return "reduce_scatter";
+  }
+  return "invalid";
+}
+
+const char* to_string(Algorithm algo) {
+  return algo == Algorithm::kRing ? "ring" : "mesh";
+}
+
+base::Status validate(const OpRequest& r, uint32_t ranks) {
+  if (ranks == 0) return invalid("a group without ranks");
+  const uint64_t element = contract::dtype_size(r.dtype);
+  if (element == 0) return invalid("data type code " + std::to_string(static_cast<int>(r.dtype)));
+  if (r.input_bytes % element != 0 || r.output_bytes % element != 0) {
+    return invalid("buffers of " + std::to_string(r.input_bytes) + " and " +
+                   std::to_string(r.output_bytes) + " bytes are no whole number of " +
+                   std::to_string(element) + "-byte elements");
+  }
+  const auto mismatch = [&](const char* rule) {
+    return invalid(std::string(to_string(r.kind)) + " over " + std::to_string(ranks) +
+                   " ranks: input " + std::to_string(r.input_bytes) + " bytes, output " +
+                   std::to_string(r.output_bytes) + " bytes; expected " + rule);
+  };
+  // Division, so that hostile sizes cannot overflow.
+  switch (r.kind) {
+    case OpKind::kAllReduce:
+      if (r.input_bytes != r.output_bytes) return mismatch("output = input");
+      break;
+    case OpKind::kAllGather:
+      if (r.output_bytes % ranks != 0 || r.output_bytes / ranks != r.input_bytes) {
+        return mismatch("output = ranks x input");
+      }
+      break;
+    case OpKind::kReduceScatter:
+      if (r.input_bytes % ranks != 0 || r.input_bytes / ranks != r.output_bytes) {
+        return mismatch("input = ranks x output");
+      }
+      break;
+  }
+  if (r.kind == OpKind::kAllGather) return {};
+  switch (r.op) {
+    case ReduceOp::kAdd:
+    case ReduceOp::kMax:
+    case ReduceOp::kMin:
+      return {};
+    case ReduceOp::kFma:
+      return unsupported("reduction FMA in a collective; use ADD, MAX or MIN");
+  }
+  return invalid("reduction code " + std::to_string(static_cast<int>(r.op)));
+}
+
+base::Status validate_groups(const std::vector<std::vector<uint32_t>>& groups, uint32_t world) {
+  if (groups.empty()) return invalid("a replica group set without lists");
+  std::set<uint32_t> seen;
+  for (const auto& group : groups) {
+    if (group.empty()) return invalid("replica groups " + text(groups) + ": an empty list");
+    if (group.size() != groups.front().size()) {
+      return invalid("replica groups " + text(groups) + ": lists of unequal length");
+    }
+    for (const uint32_t rank : group) {
+      if (rank >= world) {
+        return invalid("replica groups " + text(groups) + ": rank " + std::to_string(rank) +
+                       " in a world of " + std::to_string(world));
+      }
+      if (!seen.insert(rank).second) {
+        return invalid("replica groups " + text(groups) + ": rank " + std::to_string(rank) +
+                       " twice");
+      }
+    }
+  }
+  return {};
+}
+
+base::Result<uint32_t> group_of(const std::vector<std::vector<uint32_t>>& groups, uint32_t rank) {
+  for (uint32_t g = 0; g < groups.size(); ++g) {
+    if (std::find(groups[g].begin(), groups[g].end(), rank) != groups[g].end()) return g;
+  }
+  return base::Error{
+      base::Fault::kProgram, kNrtResource, "collectives",
+      "replica groups (" + text(groups) + ") does not have myself " + std::to_string(rank)};
+}
+
+}  // namespace ccl

@@ -1,0 +1,148 @@
+#include "runtime/exec/core.h"
+
+#include <algorithm>
+
+#include "contract/regs/cc.h"
+#include "contract/regs/sem.h"
+#include "contract/regs/udma.h"
+#include "driver/ndl/ndl.h"
+#include "runtime/nrt/log.h"
+#include "runtime/nrt/status.h"
+
+namespace nrt {
+namespace {
+
+// Entries of 32 bytes; an execution's own entries are few, a program's NOTIFYs may be many.
+constexpr uint32_t kQueueBytes = 256 * 1024;
+constexpr uint64_t kConstantBytes = 4096;
+constexpr uint64_t kScratchpadPage = 64ull << 20;  // neff.md 3.13
+// Secondary groups A and B of the interrupt block (hw-registers.md 3.9).
+constexpr uint64_t kAbortMaskM2s = 0x3A030;
+constexpr uint64_t kAbortMaskS2m = 0x3A070;
+constexpr uint32_t kRingIdM2s = 1u << 17;
+constexpr uint32_t kRingIdS2m = 1u << 11;
+
+}  // namespace
+
+uint32_t RangeAllocator::allocate(uint32_t count) {
+  const std::lock_guard<std::mutex> lock(*mutex_);
+  uint32_t run = 0;
+  for (uint32_t i = 0; i < size() && count != 0; ++i) {
+    run = used_[i] ? 0 : run + 1;
+    if (run < count) continue;
+    const uint32_t first = i + 1 - count;
+    std::fill(used_.begin() + first, used_.begin() + first + count, true);
+    return first;
+  }
+  return size();
+}
+
+void RangeAllocator::release(uint32_t first, uint32_t count) {
+  const std::lock_guard<std::mutex> lock(*mutex_);
+  std::fill(used_.begin() + first, used_.begin() + first + count, false);
+}
+
+base::Result<std::unique_ptr<Core>> Core::bring_up(std::shared_ptr<Device> device, uint32_t nc,
+                                                   uint32_t vnc) {
+  std::unique_ptr<Core> core(new Core(std::move(device), nc, vnc));
+  for (auto step : {&Core::make_queues, &Core::mask_ring_id_checks, &Core::make_constants,
+                    &Core::start_cc_cores}) {
+    if (base::Status status = (core.get()->*step)(); !status.ok()) return status.error();
+  }
+  return core;
+}
+
+base::Status Core::make_queues() {
+  for (uint32_t engine = 0; engine < contract::kEnginesPerNc; ++engine) {
+    auto queue = NotificationQueue::create(device_, NotificationQueue::Owner::kCore, nc_, engine,
+                                           kQueueBytes);
+    if (!queue) return queue.error();
+    engine_queues_[engine] = std::move(*queue);
+  }
+  const uint32_t per_nc = map().topsps_per_nc();
+  for (uint32_t i = 0; i < per_nc; ++i) {
+    CcCore cc;
+    cc.index = nc_ * per_nc + i;
+    cc.window = map().topsp(cc.index);
+    auto queue = NotificationQueue::create(device_, NotificationQueue::Owner::kCcCore, cc.index, 0,
+                                           kQueueBytes);
+    if (!queue) return queue.error();
+    cc.queue = std::move(*queue);
+    cc_cores_.push_back(std::move(cc));
+  }
+  return {};
+}
+
+base::Status Core::start_cc_cores() {
+  std::vector<RegisterWrite> writes;
+  for (const CcCore& cc : cc_cores_) {
+    const uint64_t control = cc.window.bar0 + contract::cc::kControl;
+    writes.push_back({control, contract::cc::kControlReset.mask()});
+    writes.push_back({control, contract::cc::kControlRun.mask()});
+  }
+  return device_->write_registers(writes);
+}
+
+// Rings are replayed with one ring id (docs/hardware-contract.md 6). From v3 on the driver masks
+// the check itself.
+base::Status Core::mask_ring_id_checks() {
+  if (!map().v2()) return {};
+  std::vector<uint64_t> registers;
+  for (uint32_t e = 0; e < contract::kDmaPerNc; ++e) {
+    const uint64_t unit = map().udma(dma_engine(e)).bar0;
+    registers.push_back(unit + kAbortMaskM2s);
+    registers.push_back(unit + kAbortMaskS2m);
+  }
+  auto values = device_->read_registers(registers);
+  if (!values) return values.error();
+  std::vector<RegisterWrite> writes;
+  for (size_t i = 0; i < registers.size(); ++i) {
+    writes.push_back({registers[i], (*values)[i] | (i % 2 == 0 ? kRingIdM2s : kRingIdS2m)});
+  }
+  return device_->write_registers(writes);
+}
+
+base::Status Core::make_constants() {
+  auto buffer =
+      DeviceBuffer::allocate(device_, kConstantBytes, place(NEURON_MEMALLOC_TYPE_MISC_DEVICE));
+  if (!buffer) return buffer.error();
+  constants_ = std::move(*buffer);
+  std::vector<uint8_t> page(kConstantBytes, 0);
+  base::store<uint32_t>(page.data(), 1);
+  return constants_.write(0, page);
+}
+
+uint32_t Core::streams() const {
+  return static_cast<uint32_t>(cc_cores_.size()) - 1;
+}
+
+MemoryPlace Core::place(uint32_t category, uint64_t alignment) const {
+  MemoryPlace place;
+  place.nc = nc_;
+  place.hbm = hbm();
+  place.category = category;
+  place.alignment = alignment;
+  return place;
+}
+
+base::Result<std::shared_ptr<DeviceBuffer>> Core::scratchpad(uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(scratchpad_mutex_);
+  if (scratchpad_ && scratchpad_->size() >= bytes) return scratchpad_;
+  const uint64_t pages = (bytes + kScratchpadPage - 1) / kScratchpadPage;
+  auto buffer = DeviceBuffer::allocate(device_, pages * kScratchpadPage,
+                                       place(NEURON_MEMALLOC_TYPE_SCRATCHPAD_DEVICE));
+  if (!buffer) return buffer.error();
+  // Programs that are loaded keep the smaller one; variables never move.
+  scratchpad_ = std::make_shared<DeviceBuffer>(std::move(*buffer));
+  return scratchpad_;
+}
+
+uint64_t Core::engine_register(uint32_t engine, uint32_t reg) const {
+  return map().nc(nc_).bar0 + contract::tpb::kEngine + engine * contract::tpb::kEngineStride + reg;
+}
+
+uint64_t Core::semaphore_register(uint32_t alias, uint32_t index) const {
+  return map().nc(nc_).bar0 + contract::tpb::kSemaphores + alias + 4 * index;
+}
+
+}  // namespace nrt

@@ -1,0 +1,106 @@
+// One NeuronCore owned by this process: its engines, CC-cores, notification rings, the small
+// resources that programs share on it, and which program it is set up for.
+// Source of truth: docs/hardware-contract.md 3 to 7. One physical core per logical core.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "arch/contract/address_map.h"
+#include "base/error.h"
+#include "runtime/exec/device.h"
+#include "runtime/exec/notification_queue.h"
+
+namespace nrt {
+
+class LoadedProgram;
+
+// First-fit allocator of small index ranges (CC program records, operations, semaphores); for any
+// thread.
+class RangeAllocator {
+ public:
+  explicit RangeAllocator(uint32_t size)
+      : mutex_(std::make_unique<std::mutex>()), used_(size, false) {}
+  // First index of `count` free ones, or `size` if there are none.
+  uint32_t allocate(uint32_t count);
+  void release(uint32_t first, uint32_t count);
+  uint32_t size() const { return static_cast<uint32_t>(used_.size()); }
+
+ private:
+  std::unique_ptr<std::mutex> mutex_;
+  std::vector<bool> used_;
+};
+
+struct CcCore {
+  uint32_t index = 0;  // software index on the chip
+  contract::Window window;
+  NotificationQueue queue;
+  RangeAllocator records{4096};  // cc_program::kMaxRecords
+  RangeAllocator operations{1024};
+  RangeAllocator semaphores{256};
+};
+
+class Core {
+ public:
+  // The core is freshly reset (or at least idle); makes rings, starts the CC-cores' firmware.
+  static base::Result<std::unique_ptr<Core>> bring_up(std::shared_ptr<Device> device, uint32_t nc,
+                                                      uint32_t vnc);
+
+  Device& device() const { return *device_; }
+  const std::shared_ptr<Device>& device_ptr() const { return device_; }
+  const contract::AddressMap& map() const { return device_->map(); }
+  uint32_t nc() const { return nc_; }
+  uint32_t vnc() const { return vnc_; }
+  uint32_t hbm() const { return map().hbm_of_nc(nc_); }
+  // Device id of DMA engine `e` (0..15) of this core, as the driver counts them.
+  uint32_t dma_engine(uint32_t e) const { return nc_ * contract::kDmaPerNc + e; }
+
+  NotificationQueue& engine_queue(uint32_t engine) { return engine_queues_[engine]; }
+  // CC-cores in order; streams use all but the last, which carries execution barriers.
+  std::vector<CcCore>& cc_cores() { return cc_cores_; }
+  CcCore& barrier_cc() { return cc_cores_.back(); }
+  uint32_t streams() const;
+
+  // Device address of a 4-byte word that holds 1.
+  uint64_t one_word() const { return constants_.address(); }
+
+  MemoryPlace place(uint32_t category, uint64_t alignment = 0) const;
+  // Scratch memory of at least `bytes`, shared by the programs of the core.
+  base::Result<std::shared_ptr<DeviceBuffer>> scratchpad(uint64_t bytes);
+
+  // BAR0 offsets.
+  uint64_t engine_register(uint32_t engine, uint32_t reg) const;
+  uint64_t semaphore_register(uint32_t alias, uint32_t index) const;
+
+  // Held while a program runs or is set up on the core.
+  std::mutex& mutex() { return mutex_; }
+  LoadedProgram* active = nullptr;  // program whose rings are attached; guarded by mutex()
+  bool unusable = false;            // after a fatal error, until the next nrt_init
+  uint32_t loaded_models = 0;
+  // The driver's reader lock that tells who runs what; guarded by mutex().
+  bool has_lock = false;
+  std::array<uint8_t, 32> lock_uuid{};
+
+ private:
+  Core(std::shared_ptr<Device> device, uint32_t nc, uint32_t vnc)
+      : device_(std::move(device)), nc_(nc), vnc_(vnc) {}
+  base::Status make_queues();
+  base::Status start_cc_cores();
+  base::Status mask_ring_id_checks();
+  base::Status make_constants();
+
+  std::shared_ptr<Device> device_;
+  uint32_t nc_;
+  uint32_t vnc_;
+  std::mutex mutex_;
+  std::array<NotificationQueue, contract::kEnginesPerNc> engine_queues_;
+  std::vector<CcCore> cc_cores_;
+  DeviceBuffer constants_;
+  std::mutex scratchpad_mutex_;
+  std::shared_ptr<DeviceBuffer> scratchpad_;
+};
+
+}  // namespace nrt

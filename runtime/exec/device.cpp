@@ -1,0 +1,221 @@
+#include "runtime/exec/device.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "driver/ndl/ndl.h"
+#include "runtime/nrt/log.h"
+#include "runtime/nrt/status.h"
+
+namespace nrt {
+namespace {
+
+constexpr size_t kReadBatch = 64;    // the driver refuses more than 100 (driver-ioctl.md 3.2.1)
+constexpr size_t kWriteBatch = 512;  // bounds the driver's temporary copy
+constexpr uint64_t kCopyBatch = 1ull << 30;  // ndl-api.md 3.4: keep requests below 4 GiB
+
+}  // namespace
+
+base::Result<std::shared_ptr<Device>> Device::open(int index) {
+  std::shared_ptr<Device> device(new Device);
+  ndl_device_init_param_t params{};
+  params.map_hbm = false;
+  errno = 0;
+  if (ndl_open_device(index, &params, &device->handle_) != 0) {
+    log(LogLevel::kError, Component::kTdrv, "tdrv_init_mla_phase1", "Could not open the nd%d",
+        index);
+    base::Error e = driver_error("open", errno);
+    e.code = NRT_FAILURE;
+    return e;
+  }
+  device->index_ = index;
+  device->owner_ = getpid();
+  device->open_ = true;
+  const uint8_t type = device->handle_->device_type;
+  if (type < 2 || type > 4) {
+    return unsupported(NRT_FAILURE, "Unsupported device architecture " + std::to_string(type));
+  }
+  device->map_.gen = static_cast<contract::Gen>(type);
+  uint32_t host_id = static_cast<uint32_t>(index);
+  if (ndl_get_host_device_id(device->handle_, &host_id) != 0) {
+    host_id = static_cast<uint32_t>(index);
+  }
+  device->chip_ = host_id;
+  return device;
+}
+
+Device::~Device() {
+  close();
+}
+
+bool Device::usable() const {
+  return open_ && owner_ == getpid();
+}
+
+void Device::close() {
+  if (!open_.exchange(false)) return;
+  if (owner_ == getpid()) ndl_close_device(handle_);
+}
+
+base::Status Device::write_registers(const std::vector<RegisterWrite>& writes) {
+  const uint64_t base = handle_->csr_base[0];
+  std::vector<uint64_t> addresses;
+  std::vector<uint32_t> values;
+  for (size_t at = 0; at < writes.size(); at += kWriteBatch) {
+    const size_t n = std::min(kWriteBatch, writes.size() - at);
+    addresses.clear();
+    values.clear();
+    for (size_t i = at; i < at + n; ++i) {
+      addresses.push_back(base + writes[i].bar0);
+      values.push_back(writes[i].value);
+    }
+    errno = 0;
+    if (ndl_bar_write(handle_, 0, addresses.data(), static_cast<uint32_t>(n), values.data()) != 0) {
+      return driver_error("register write", errno);
+    }
+  }
+  return {};
+}
+
+base::Result<std::vector<uint32_t>> Device::read_registers(
+    const std::vector<uint64_t>& bar0_offsets) {
+  const uint64_t base = handle_->csr_base[0];
+  std::vector<uint32_t> values(bar0_offsets.size());
+  std::vector<uint64_t> addresses;
+  for (size_t at = 0; at < bar0_offsets.size(); at += kReadBatch) {
+    const size_t n = std::min(kReadBatch, bar0_offsets.size() - at);
+    addresses.clear();
+    for (size_t i = at; i < at + n; ++i) addresses.push_back(base + bar0_offsets[i]);
+    errno = 0;
+    if (ndl_bar_read(handle_, 0, addresses.data(), static_cast<uint32_t>(n), &values[at]) != 0) {
+      return driver_error("register read", errno);
+    }
+  }
+  return values;
+}
+
+base::Result<DeviceBuffer> DeviceBuffer::allocate(std::shared_ptr<Device> device, uint64_t size,
+                                                  const MemoryPlace& place) {
+  DeviceBuffer buffer;
+  uint64_t handle = 0;
+  errno = 0;
+  if (ndl_memory_alloc(device->handle(), size, place.host ? 0 : place.alignment,
+                       place.host ? 1 : 0, place.hbm, 0, place.nc, place.category, &handle) != 0) {
+    log(LogLevel::kError, Component::kTdrv, "log_dev_mem",
+        "Failed to allocate %.3fGB (alignment: %llu, usage: %u) on ND %d:NC %u",
+        static_cast<double>(size) / static_cast<double>(1ull << 30),
+        static_cast<unsigned long long>(place.alignment), place.category, device->index(),
+        place.nc);
+    base::Error e = driver_error("allocation", errno);
+    e.code = NRT_RESOURCE;
+    return e;
+  }
+  buffer.device_ = std::move(device);
+  buffer.handle_ = handle;
+  buffer.size_ = size;
+  buffer.place_ = place;
+  if (ndl_memory_get_pa(handle, &buffer.address_) != 0) return driver_error("address", errno);
+  return buffer;
+}
+
+DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept {
+  *this = std::move(other);
+}
+
+DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
+  if (this != &other) {
+    reset();
+    device_ = std::move(other.device_);
+    place_ = other.place_;
+    handle_ = std::exchange(other.handle_, 0);
+    address_ = std::exchange(other.address_, 0);
+    size_ = std::exchange(other.size_, 0);
+  }
+  return *this;
+}
+
+DeviceBuffer::~DeviceBuffer() {
+  reset();
+}
+
+void DeviceBuffer::reset() {
+  if (handle_ != 0 && device_ && device_->usable() && ndl_memory_free(handle_) != 0) {
+    log(LogLevel::kWarn, Component::kTdrv, "dmem_free", "Could not free device memory, errno %d",
+        errno);
+  }
+  handle_ = 0;
+  size_ = 0;
+  address_ = 0;
+  device_.reset();
+}
+
+base::Status DeviceBuffer::write(uint64_t offset, base::ConstByteSpan from) {
+  for (uint64_t at = 0; at < from.size(); at += kCopyBatch) {
+    const uint64_t n = std::min<uint64_t>(kCopyBatch, from.size() - at);
+    errno = 0;
+    if (ndl_memory_buf_copyin(handle_, const_cast<uint8_t*>(from.data() + at), offset + at, n) !=
+        0) {
+      return driver_error("copy to the device", errno);
+    }
+  }
+  return {};
+}
+
+base::Status DeviceBuffer::read(uint64_t offset, base::ByteSpan to) const {
+  for (uint64_t at = 0; at < to.size(); at += kCopyBatch) {
+    const uint64_t n = std::min<uint64_t>(kCopyBatch, to.size() - at);
+    errno = 0;
+    if (ndl_memory_buf_copyout(handle_, to.data() + at, offset + at, n) != 0) {
+      return driver_error("copy from the device", errno);
+    }
+  }
+  return {};
+}
+
+base::Status DeviceBuffer::fill(uint64_t offset, uint8_t value, uint64_t size) {
+  for (uint64_t at = 0; at < size; at += kCopyBatch) {
+    const uint64_t n = std::min(kCopyBatch, size - at);
+    errno = 0;
+    if (ndl_memset(handle_, offset + at, value, n) != 0) {
+      return driver_error("memset on the device", errno);
+    }
+  }
+  return {};
+}
+
+base::Status DeviceBuffer::write_descriptors(uint64_t offset, base::ConstByteSpan descriptors,
+                                             bool receive) {
+  constexpr uint64_t kDescriptorBytes = 16;
+  errno = 0;
+  if (ndl_dma_copy_descriptors(
+          handle_, const_cast<uint8_t*>(descriptors.data()), offset,
+          static_cast<uint32_t>(descriptors.size() / kDescriptorBytes),
+          receive ? NEURON_DMA_QUEUE_TYPE_RX : NEURON_DMA_QUEUE_TYPE_TX) != 0) {
+    return driver_error("descriptor copy", errno);
+  }
+  return {};
+}
+
+base::Result<void*> DeviceBuffer::map() {
+  void* va = nullptr;
+  errno = 0;
+  if (ndl_memory_map(handle_, &va) != 0) return driver_error("mapping", errno);
+  return va;
+}
+
+base::Status copy(const DeviceBuffer& from, uint64_t from_offset, DeviceBuffer& to,
+                  uint64_t to_offset, uint64_t size) {
+  for (uint64_t at = 0; at < size; at += kCopyBatch) {
+    const uint64_t n = std::min(kCopyBatch, size - at);
+    errno = 0;
+    if (ndl_memory_copy(from.handle(), to.handle(), from_offset + at, to_offset + at, n) != 0) {
+      return driver_error("copy on the device", errno);
+    }
+  }
+  return {};
+}
+
+}  // namespace nrt

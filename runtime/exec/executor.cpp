@@ -1,0 +1,346 @@
+#include "runtime/exec/executor.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <vector>
+
+#include "arch/contract/engine.h"
+#include "arch/contract/notification.h"
+#include "contract/regs/cc.h"
+#include "contract/regs/engine.h"
+#include "driver/ndl/ndl.h"
+#include "runtime/load/collective_set.h"
+#include "runtime/nrt/log.h"
+#include "runtime/nrt/status.h"
+
+namespace nrt {
+namespace {
+
+constexpr uint64_t kNsPerSecond = 1'000'000'000;
+constexpr uint64_t kFirstSleepNs = 20'000;
+constexpr uint64_t kLongestSleepNs = 1'000'000;
+constexpr uint32_t kAborted = 3;  // driver-ioctl.md 3.5.1
+
+uint64_t monotonic_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * kNsPerSecond + static_cast<uint64_t>(now.tv_nsec);
+}
+
+void sleep_ns(uint64_t ns) {
+  const timespec duration{static_cast<time_t>(ns / kNsPerSecond),
+                          static_cast<long>(ns % kNsPerSecond)};
+  nanosleep(&duration, nullptr);
+}
+
+constexpr const char* kEngineNames[contract::kEnginesPerNc] = {"pe", "act", "pool", "dve", "sp"};
+
+// Times and progress of one stream's operations.
+struct StreamProgress {
+  std::vector<DeviceSpan> spans;
+  size_t ended = 0;
+  size_t expected = 0;  // meaningful if counted
+  bool counted = true;
+};
+
+class Execution {
+ public:
+  Execution(LoadedProgram& program, const ExecutionOptions& options)
+      : program_(program), core_(program.core()), options_(options) {}
+
+  ExecutionOutcome run() {
+    prepare();
+    ExecutionOutcome outcome;
+    outcome.status = core_.device().write_registers(program_.start_sequence());
+    if (outcome.status.ok()) outcome.status = wait();
+    outcome.fatal = !outcome.status.ok();
+    finish_events(&outcome.events);
+    return outcome;
+  }
+
+ private:
+  // Entries of earlier executions (of a program that nobody waited for) are of no use now.
+  void prepare() {
+    contract::NqEntry entry;
+    for (uint32_t e = 0; e < contract::kEnginesPerNc; ++e) {
+      while (core_.engine_queue(e).reader().next(&entry)) {
+      }
+    }
+    for (CcCore& cc : core_.cc_cores()) {
+      while (cc.queue.reader().next(&entry)) {
+      }
+    }
+    ended_.assign(program_.engines().size(), false);
+    if (const CollectiveSet* set = program_.collectives()) {
+      streams_.resize(set->stream_count());
+      for (uint32_t s = 0; s < streams_.size(); ++s) {
+        streams_[s].counted = set->counted(s);
+        streams_[s].expected = set->issued(s).size();
+      }
+    }
+  }
+
+  base::Status wait() {
+    const uint64_t begin = monotonic_ns();
+    uint64_t next_check = begin + kNsPerSecond;
+    uint64_t pause = kFirstSleepNs;
+    for (;;) {
+      bool progress = false;
+      if (base::Status s = poll(&progress); !s.ok()) return s;
+      if (complete()) return {};
+      if (progress) {
+        pause = kFirstSleepNs;
+        continue;
+      }
+      const uint64_t now = monotonic_ns();
+      if (options_.timeout_seconds != 0 && now - begin > options_.timeout_seconds * kNsPerSecond) {
+        return timed_out();
+      }
+      if (now >= next_check) {
+        if (base::Status s = check_dma(); !s.ok()) return s;
+        next_check = now + kNsPerSecond;
+      }
+      sleep_ns(pause);
+      pause = std::min(2 * pause, kLongestSleepNs);
+    }
+  }
+
+  base::Status poll(bool* progress) {
+    contract::NqEntry entry;
+    for (size_t i = 0; i < program_.engines().size(); ++i) {
+      const auto engine = static_cast<uint32_t>(program_.engines()[i].engine);
+      while (core_.engine_queue(engine).reader().next(&entry)) {
+        *progress = true;
+        if (entry.type() == contract::NqType::kError) {
+          return engine_failure(program_, engine, entry);
+        }
+        note_engine(i, entry);
+      }
+    }
+    for (uint32_t i = 0; i < core_.cc_cores().size() && program_.collectives(); ++i) {
+      while (core_.cc_cores()[i].queue.reader().next(&entry)) {
+        *progress = true;
+        if (entry.type() == contract::NqType::kError) return cc_failure(entry);
+        if (entry.type() == contract::NqType::kNotify && i < streams_.size()) note_cc(i, entry);
+      }
+    }
+    return {};
+  }
+
+  void note_engine(size_t index, const contract::NqEntry& entry) {
+    if (entry.type() != contract::NqType::kNotify) return;
+    const Translated& program = program_.engines()[index].program;
+    if (entry.payload == kNotifyStart && entry.pc == program.start_pc) {
+      if (!started_ || entry.timestamp < run_.start_ps) run_.start_ps = entry.timestamp;
+      started_ = true;
+    } else if (entry.payload == kNotifyEnd &&
+               std::find(program.end_pcs.begin(), program.end_pcs.end(), entry.pc) !=
+                   program.end_pcs.end()) {
+      run_.stop_ps = std::max(run_.stop_ps, entry.timestamp);
+      ended_[index] = true;
+    }
+  }
+
+  void note_cc(uint32_t stream, const contract::NqEntry& entry) {
+    StreamProgress& progress = streams_[stream];
+    const uint32_t op_index = entry.payload & contract::cc_notify::kOpMask;
+    if ((entry.payload & ~contract::cc_notify::kOpMask) == contract::cc_notify::kOpStart) {
+      const CollectiveSet::Issued issued = program_.collectives()->operation(op_index, stream);
+      DeviceSpan span;
+      span.event_type = "cc_running";
+      span.start_ps = entry.timestamp;
+      span.op_index = static_cast<int32_t>(progress.spans.size());
+      span.stream = stream;
+      span.operation = issued.operation;
+      span.algorithm = issued.algorithm;
+      span.bytes = issued.bytes;
+      progress.spans.push_back(span);
+    } else if (progress.ended < progress.spans.size()) {
+      progress.spans[progress.ended++].stop_ps = entry.timestamp;
+    }
+  }
+
+  bool complete() const {
+    const bool engines = std::all_of(ended_.begin(), ended_.end(), [](bool done) { return done; });
+    return engines && collectives_complete();
+  }
+  bool collectives_complete() const {
+    return std::all_of(streams_.begin(), streams_.end(), [](const StreamProgress& s) {
+      return s.counted ? s.ended >= s.expected : s.ended == s.spans.size();
+    });
+  }
+
+  base::Status check_dma() {
+    for (uint32_t e = 0; e < contract::kDmaPerNc; ++e) {
+      neuron_dma_eng_state state{};
+      errno = 0;
+      if (ndl_dma_eng_get_state(core_.device().index(), core_.dma_engine(e), &state) != 0) {
+        return driver_error("DMA engine state", errno);
+      }
+      if (state.tx_state != kAborted && state.rx_state != kAborted) continue;
+      const char* half = state.tx_state == kAborted ? "TX" : "RX";
+      return error(NRT_EXEC_HW_ERR_DMA_ABORT,
+                   "[MLA " + std::to_string(core_.device().index()) + "][NC " +
+                       std::to_string(core_.nc()) + "] DMA " + half + " engine " +
+                       std::to_string(e) + " is in an abort state",
+                   base::Fault::kProgram);
+    }
+    return {};
+  }
+
+  base::Status timed_out() {
+    log_waiting();
+    if (base::Status s = check_dma(); !s.ok()) return s;
+    if (overflowed()) {
+      return error(NRT_EXEC_SW_NQ_OVERFLOW, "Notifications were lost, a queue overflowed",
+                   base::Fault::kProgram);
+    }
+    const std::string place = "Neuron Device " + std::to_string(core_.device().index()) + " NC " +
+                              std::to_string(core_.nc());
+    if (!collectives_complete() || waits_for_barrier()) {
+      size_t done = 0;
+      size_t all = 0;
+      for (const StreamProgress& s : streams_) {
+        done += s.ended;
+        all += s.expected;
+      }
+      return error(NRT_EXEC_HW_ERR_COLLECTIVES,
+                   "(FATAL-RT-UNDEFINED-STATE) missing collectives status on " + place +
+                       ", model " + std::to_string(program_.context().model_id) +
+                       " - suspected hang in collectives operation " + std::to_string(done) +
+                       " out of " + std::to_string(all),
+                   base::Fault::kProgram);
+    }
+    return error(NRT_TIMEOUT,
+                 "(FATAL-RT-UNDEFINED-STATE) execution timeout (" +
+                     std::to_string(options_.timeout_seconds * 1000) + " ms) on " + place +
+                     ", model " + program_.context().name +
+                     ", waiting for execution completion notification",
+                 base::Fault::kProgram);
+  }
+
+  bool waits_for_barrier() const { return program_.collectives() != nullptr && !started_; }
+
+  // One line per engine and CC-core that has not reported, with its state.
+  void log_waiting() {
+    for (size_t i = 0; i < ended_.size(); ++i) {
+      if (ended_[i]) continue;
+      const EngineImage& image = program_.engines()[i];
+      const auto engine = static_cast<uint32_t>(image.engine);
+      auto values = core_.device().read_registers(
+          {core_.engine_register(engine, contract::engine::kStatus),
+           core_.engine_register(engine, contract::engine::kPc)});
+      const uint32_t state = values ? (*values)[0] : ~0u;
+      const uint32_t pc = values ? (*values)[1] : ~0u;
+      log(LogLevel::kError, Component::kTdrv, "exec_consume_tpb_status_notifications",
+          "Missing infer_status notification: (end:%s), status %u at record %u (%lld of the file)",
+          kEngineNames[engine], state, pc, static_cast<long long>(image.program.source_pc(pc)));
+    }
+    if (program_.collectives() == nullptr) return;
+    for (CcCore& cc : core_.cc_cores()) {
+      auto values =
+          core_.device().read_registers({cc.window.bar0 + contract::cc::kStatus,
+                                         cc.window.bar0 + contract::cc::kPc,
+                                         cc.window.bar0 + contract::cc::kCurrentOp});
+      if (!values) continue;
+      log(LogLevel::kError, Component::kTdrv, "exec_consume_tpb_status_notifications",
+          "CC-core %u: status %u at record %u, operation %u", cc.index, (*values)[0], (*values)[1],
+          (*values)[2]);
+    }
+  }
+
+  bool overflowed() {
+    for (const EngineImage& image : program_.engines()) {
+      NotificationQueue& queue = core_.engine_queue(static_cast<uint32_t>(image.engine));
+      auto head = core_.device().read_registers({queue.head_register()});
+      if (head && (*head)[0] != queue.reader().offset()) return true;
+    }
+    return false;
+  }
+
+  void finish_events(DeviceEvents* events) {
+    events->vnc = core_.vnc();
+    events->model_id = program_.context().model_id;
+    events->exec_id = options_.exec_id;
+    if (program_.context().communicator) {
+      events->rank = program_.context().communicator->rank();
+    }
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    events->sync_cpu_ns =
+        static_cast<uint64_t>(now.tv_sec) * kNsPerSecond + static_cast<uint64_t>(now.tv_nsec);
+    events->sync_nc_ps = run_.stop_ps;
+    run_.event_type = "nc_exec_running";
+    if (started_ && run_.stop_ps >= run_.start_ps) events->spans.push_back(run_);
+    for (const StreamProgress& stream : streams_) {
+      for (const DeviceSpan& span : stream.spans) {
+        if (span.stop_ps >= span.start_ps) events->spans.push_back(span);
+      }
+    }
+  }
+
+  LoadedProgram& program_;
+  Core& core_;
+  ExecutionOptions options_;
+  std::vector<bool> ended_;
+  std::vector<StreamProgress> streams_;
+  DeviceSpan run_;
+  bool started_ = false;
+};
+
+const char* engine_error_text(uint32_t code) {
+  switch (static_cast<contract::EngineError>(code)) {
+    case contract::EngineError::kNone:
+      return "no error";
+    case contract::EngineError::kBadInstruction:
+      return "instruction that cannot be decoded";
+    case contract::EngineError::kUnsupported:
+      return "instruction that the hardware does not support";
+    case contract::EngineError::kBadPc:
+      return "program counter outside the program";
+    case contract::EngineError::kBadOperand:
+      return "operand outside the on-chip memory or of a bad data type";
+    case contract::EngineError::kBusError:
+      return "access to an address without a target";
+  }
+  return "unknown error";
+}
+
+}  // namespace
+
+ExecutionOutcome execute(LoadedProgram& program, const ExecutionOptions& options) {
+  return Execution(program, options).run();
+}
+
+base::Error engine_failure(const LoadedProgram& program, uint32_t engine,
+                           const contract::NqEntry& entry) {
+  int64_t source = -1;
+  for (const EngineImage& image : program.engines()) {
+    if (static_cast<uint32_t>(image.engine) == engine) source = image.program.source_pc(entry.pc);
+  }
+  const auto code = static_cast<contract::EngineError>(entry.payload);
+  NRT_STATUS status = NRT_EXEC_COMPLETED_WITH_ERR;
+  if (code == contract::EngineError::kBadInstruction ||
+      code == contract::EngineError::kUnsupported || code == contract::EngineError::kBadPc) {
+    status = NRT_INVALID;
+  }
+  if (code == contract::EngineError::kBusError) status = NRT_HW_ERROR;
+  return error(status,
+               "[ND " + std::to_string(program.core().device().index()) + "][NC " +
+                   std::to_string(program.core().nc()) + "] engine " + kEngineNames[engine] +
+                   " reported: " + engine_error_text(entry.payload) + " (info " +
+                   std::to_string(entry.info) + ") at record " + std::to_string(entry.pc) +
+                   ", isa instruction line number = " + std::to_string(source),
+               base::Fault::kProgram);
+}
+
+base::Error cc_failure(const contract::NqEntry& entry) {
+  return error(NRT_EXEC_HW_ERR_COLLECTIVES,
+               "CC-core " + std::to_string(entry.source()) + " reported error " +
+                   std::to_string(entry.payload) + " at record " + std::to_string(entry.pc),
+               base::Fault::kProgram);
+}
+
+}  // namespace nrt

@@ -1,0 +1,256 @@
+#include "runtime/load/translate.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "arch/contract/address_map.h"
+#include "runtime/nrt/status.h"
+
+namespace nrt {
+namespace {
+
+using contract::isa::Instruction;
+using contract::isa::Opcode;
+using contract::isa::Record;
+using contract::isa::UpdateOp;
+using contract::isa::WaitCond;
+
+constexpr uint64_t kTailIncrement = 0x38;  // hw-registers.md 3.4
+constexpr uint64_t kQueueStride = 0x1000;
+constexpr uint64_t kFirstQueue = 0x1000;
+
+Instruction make(Opcode opcode) {
+  Instruction i{};
+  i.opcode = opcode;
+  return i;
+}
+
+class Translator {
+ public:
+  Translator(const neff::EngineProgram& program, const std::vector<Replacement>& replacements)
+      : program_(program), replacements_(replacements) {}
+
+  base::Result<Translated> run(const Prologue& prologue) {
+    const size_t records = program_.records.size() / contract::isa::kRecordBytes;
+    out_.pc_map.assign(records + 1, 0);
+    add_prologue(prologue);
+    bool halted = false;
+    for (const neff::ProgramStep& step : program_.steps) {
+      out_.pc_map[step.pc] = here();
+      halted = step.instruction.opcode == Opcode::kHalt;
+      add_step(step);
+    }
+    out_.pc_map[records] = here();
+    if (!halted) add_end(make(Opcode::kHalt));
+    if (!failure_.empty()) return error(NRT_INVALID, failure_, base::Fault::kProgram);
+    if (base::Status status = fix_branches(); !status.ok()) return status.error();
+    return std::move(out_);
+  }
+
+ private:
+  uint32_t here() const { return static_cast<uint32_t>(out_.records.size()); }
+
+  void add(const Instruction& instruction) {
+    Record room[1 + contract::isa::kMaxExtensions];
+    const uint32_t n = contract::isa::encode(instruction, room[0].bytes, sizeof room);
+    if (n == 0) {
+      failure_ = "An instruction cannot be encoded, operation code " +
+                 std::to_string(static_cast<unsigned>(instruction.opcode));
+      return;
+    }
+    out_.records.insert(out_.records.end(), room, room + n);
+  }
+
+  void add_stores(const StorePair& stores, Instruction* carrier) {
+    carrier->opcode = Opcode::kWrite;
+    carrier->operands.write = {stores.address[0], stores.address[1], stores.value[0],
+                               stores.value[1], 4, static_cast<uint8_t>(stores.count == 2 ? 4 : 0)};
+    add(*carrier);
+  }
+
+  void add_prologue(const Prologue& prologue) {
+    if (prologue.barrier) {
+      if (prologue.leader) {
+        Instruction write = make(Opcode::kWrite);
+        add_stores(prologue.trigger, &write);
+      }
+      Instruction wait = make(Opcode::kEventSemaphore);
+      wait.wait = {WaitCond::kGe, false, prologue.semaphore, 1};
+      add(wait);
+    }
+    out_.start_pc = here();
+    add_notify(make(Opcode::kNotify), kNotifyStart);
+  }
+
+  void add_notify(Instruction carrier, uint32_t payload) {
+    carrier.opcode = Opcode::kNotify;
+    carrier.operands.notify = {contract::isa::NotifyType::kNotify, payload};
+    add(carrier);
+  }
+
+  // The wait of a HALT moves to the DRAIN, so that the end NOTIFY comes after it.
+  void add_end(Instruction halt) {
+    Instruction drain = make(Opcode::kDrain);
+    drain.wait = halt.wait;
+    drain.debug_id = halt.debug_id;
+    add(drain);
+    out_.end_pcs.push_back(here());
+    add_notify(make(Opcode::kNotify), kNotifyEnd);
+    halt.wait = {};
+    add(halt);
+  }
+
+  void add_step(const neff::ProgramStep& step) {
+    const Instruction& in = step.instruction;
+    if (in.opcode == Opcode::kHalt) {
+      add_end(in);
+      return;
+    }
+    const auto found =
+        std::lower_bound(replacements_.begin(), replacements_.end(), step.pc,
+                         [](const Replacement& r, uint32_t pc) { return r.pc < pc; });
+    if (found != replacements_.end() && found->pc == step.pc) {
+      add_replacement(in, *found);
+      return;
+    }
+    const contract::isa::OpInfo* info = contract::isa::find_op(static_cast<uint8_t>(in.opcode));
+    if (info == nullptr || info->pseudo) {
+      failure_ = "Unsupported hardware operator code " +
+                 std::to_string(static_cast<unsigned>(in.opcode)) + " found in neff.";
+      return;
+    }
+    if (in.opcode == Opcode::kBranch || in.opcode == Opcode::kCompareBranch) {
+      branches_.push_back({here(), step});
+    }
+    const uint8_t* raw = program_.records.data() + step.pc * contract::isa::kRecordBytes;
+    for (uint32_t i = 0; i < in.records(); ++i) {
+      Record record;
+      std::memcpy(record.bytes, raw + i * contract::isa::kRecordBytes, sizeof record.bytes);
+      out_.records.push_back(record);
+    }
+  }
+
+  void add_replacement(const Instruction& in, const Replacement& replacement) {
+    const size_t n = replacement.stores.size();
+    for (size_t i = 0; i < std::max<size_t>(n, 1); ++i) {
+      Instruction write = make(Opcode::kEventSemaphore);
+      write.flags = in.flags;
+      write.debug_id = in.debug_id;
+      if (i == 0) {
+        write.wait = in.wait;
+        write.read_update = in.read_update;
+      }
+      if (i + 1 >= n && !replacement.defer_complete) write.complete_update = in.complete_update;
+      if (n == 0) {
+        add(write);
+      } else {
+        add_stores(replacement.stores[i], &write);
+      }
+    }
+  }
+
+  base::Status fix_branches() {
+    for (const auto& [at, step] : branches_) {
+      Instruction in = step.instruction;
+      int32_t& target = in.opcode == Opcode::kBranch ? in.operands.branch.target
+                                                     : in.operands.compare_branch.target;
+      const int64_t file_target = static_cast<int64_t>(step.pc) + target;
+      if (file_target < 0 || file_target >= static_cast<int64_t>(out_.pc_map.size())) {
+        return error(NRT_INVALID, "A branch leaves its program", base::Fault::kProgram);
+      }
+      target = static_cast<int32_t>(
+          static_cast<int64_t>(out_.pc_map[static_cast<size_t>(file_target)]) - at);
+      if (contract::isa::encode(in, out_.records[at].bytes, sizeof(Record)) == 0) {
+        return error(NRT_INVALID, "A branch cannot be encoded", base::Fault::kProgram);
+      }
+    }
+    return {};
+  }
+
+  const neff::EngineProgram& program_;
+  const std::vector<Replacement>& replacements_;
+  std::vector<std::pair<uint32_t, neff::ProgramStep>> branches_;
+  std::string failure_;
+  Translated out_;
+};
+
+bool equal_counts(const std::vector<DoorbellCounts>& counts) {
+  return std::all_of(counts.begin(), counts.end(), [&](const DoorbellCounts& c) {
+    return c.m2s == counts[0].m2s && c.s2m == counts[0].s2m;
+  });
+}
+
+StorePair ring(uint64_t unit, uint32_t queue, const DoorbellCounts& counts) {
+  const uint64_t at = unit + kFirstQueue + queue * kQueueStride + kTailIncrement;
+  StorePair pair;
+  const auto add = [&](uint64_t address, uint32_t value) {
+    if (value == 0) return;
+    pair.address[pair.count] = address;
+    pair.value[pair.count++] = value;
+  };
+  add(at, counts.m2s);
+  add(at + contract::kS2mOffset, counts.s2m);
+  return pair;
+}
+
+}  // namespace
+
+int64_t Translated::source_pc(uint32_t pc) const {
+  if (pc < pc_map.front()) return -1;
+  const auto after = std::upper_bound(pc_map.begin(), pc_map.end() - 1, pc);
+  return after - pc_map.begin() - 1;
+}
+
+base::Result<Translated> translate(const neff::EngineProgram& program,
+                                   const std::vector<Replacement>& replacements,
+                                   const Prologue& prologue) {
+  return Translator(program, replacements).run(prologue);
+}
+
+std::vector<bool> repeated_records(const neff::EngineProgram& program) {
+  const size_t records = program.records.size() / contract::isa::kRecordBytes;
+  std::vector<bool> repeated(records, false);
+  const auto mark = [&](int64_t from, int64_t to) {
+    for (int64_t pc = std::max<int64_t>(from, 0); pc < to && pc < static_cast<int64_t>(records);
+         ++pc) {
+      repeated[static_cast<size_t>(pc)] = true;
+    }
+  };
+  for (const neff::ProgramStep& step : program.steps) {
+    const Instruction& in = step.instruction;
+    const auto pc = static_cast<int64_t>(step.pc);
+    if (in.opcode == Opcode::kHalt) mark(pc + 1, static_cast<int64_t>(records));
+    int64_t target = 0;
+    if (in.opcode == Opcode::kBranch) {
+      target = pc + in.operands.branch.target;
+    } else if (in.opcode == Opcode::kCompareBranch) {
+      target = pc + in.operands.compare_branch.target;
+    } else {
+      continue;
+    }
+    // Backward: the loop body; forward: what may be skipped.
+    if (target <= pc) mark(target, pc + 1);
+    if (target > pc) mark(pc + 1, target);
+  }
+  return repeated;
+}
+
+std::vector<StorePair> doorbells(const std::vector<DoorbellCounts>& counts,
+                                 const std::vector<uint64_t>& udma, uint64_t broadcast,
+                                 uint32_t queue) {
+  std::vector<StorePair> stores;
+  if (counts.size() == contract::kDmaPerNc && equal_counts(counts)) {
+    if (const StorePair pair = ring(broadcast, queue, counts[0]); pair.count != 0) {
+      stores.push_back(pair);
+    }
+    return stores;
+  }
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (const StorePair pair = ring(udma[i], queue, counts[i]); pair.count != 0) {
+      stores.push_back(pair);
+    }
+  }
+  return stores;
+}
+
+}  // namespace nrt

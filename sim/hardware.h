@@ -1,0 +1,57 @@
+// What the composition root needs of the assembled devices. Keeps SystemC out of everything else in
+// sim/: one file implements it with the machine of hw/, tests implement it in a few lines.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "arch/pcie/pcie.h"
+#include "base/error.h"
+#include "base/units.h"
+
+namespace base {
+class Logger;
+class TraceSink;
+}  // namespace base
+namespace config {
+class Timing;
+struct Platform;
+}  // namespace config
+
+namespace sim {
+
+class Report;
+
+class Hardware {
+ public:
+  virtual ~Hardware() = default;
+
+  virtual pcie::Device& device(size_t chip) = 0;
+  virtual pcie::HostExecutor& executor() = 0;
+  virtual base::Ps now() const = 0;
+  // Runs until nothing is scheduled any more (true) or `limit` of simulated time has passed
+  // (false).
+  virtual bool run(base::Ps limit) = 0;
+  // A defect that stopped the simulation, if any.
+  virtual std::optional<base::Error> failure() const = 0;
+  // Adds what was counted since the last call.
+  virtual void collect(Report& report) = 0;
+  // At rest: one line for each block that waits, and for what.
+  virtual std::vector<std::string> waiting() const = 0;
+};
+
+struct HardwareParams {
+  const config::Platform& platform;
+  const config::Timing& timing;
+  std::vector<pcie::HostMemory*> host_memory;  // one per node
+  bool timing_only = false;
+  base::TraceSink* trace = nullptr;
+  base::Logger* logger = nullptr;
+};
+
+// The real devices. One per process: SystemC elaborates once.
+base::Result<std::unique_ptr<Hardware>> build_hardware(const HardwareParams& params);
+
+}  // namespace sim

@@ -1,0 +1,212 @@
+#include "sim/machine.h"
+
+#include <charconv>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "driver/kernel/host_arena.h"
+#include "driver/kernel/kernel_driver.h"
+#include "driver/node/node_server.h"
+#include "sim/hardware.h"
+#include "sim/main_loop.h"
+
+namespace sim {
+namespace {
+
+// How long ended clients may take to go: their sockets close, their resources are released.
+constexpr std::chrono::milliseconds kPartingTime{2000};
+
+// "0000:10:1c.0"; platforms without published addresses get made-up ones that do not collide.
+driver::PciLocation location_of(const config::Chip& chip) {
+  constexpr int kHex = 16;
+  constexpr uint32_t kPerBus = 16;
+  constexpr uint32_t kFirstBus = 0x10;
+  driver::PciLocation location;
+  location.numa_node = chip.numa_node < 0 ? 0 : chip.numa_node;
+  if (chip.pci_bdf.empty()) {
+    location.bus = kFirstBus + chip.local_id / kPerBus;
+    location.slot = static_cast<uint8_t>(kPerBus + chip.local_id % kPerBus);
+    return location;
+  }
+  const char* text = chip.pci_bdf.data();  // the schema has checked its form
+  std::from_chars(text, text + 4, location.domain, kHex);
+  std::from_chars(text + 5, text + 7, location.bus, kHex);
+  std::from_chars(text + 8, text + 10, location.slot, kHex);
+  std::from_chars(text + 11, text + 12, location.function, kHex);
+  return location;
+}
+
+}  // namespace
+
+struct Machine::Parts {
+  explicit Parts(MachineParams given) : params(std::move(given)) {}
+
+  MachineParams params;
+  base::Log log;
+  std::vector<std::unique_ptr<driver::HostArena>> arenas;  // per node
+  std::unique_ptr<Hardware> hardware;
+  std::vector<std::unique_ptr<driver::KernelDriver>> drivers;  // per node
+  std::unique_ptr<driver::NodeServer> server;
+  std::unique_ptr<MainLoop> loop;
+
+  ~Parts() {
+    // A driver task that still waits keeps references to all of this. The process is about to
+    // end; the directory of the socket is removed by its owner.
+    if (server && !server->in_flight().empty()) {
+      (void)server.release();
+      for (auto& each : drivers) (void)each.release();
+      (void)hardware.release();
+      for (auto& each : arenas) (void)each.release();
+    }
+  }
+
+  base::Status build();
+  base::Status build_drivers();
+  base::Status boot();
+  void tell_stuck() const;
+};
+
+base::Status Machine::Parts::build() {
+  if (params.logger != nullptr) log = base::Log(*params.logger, "machine");
+  std::vector<pcie::HostMemory*> host_memory;
+  for (size_t node = 0; node < params.platform.nodes.size(); ++node) {
+    auto arena = driver::HostArena::create();
+    if (!arena) return arena.error();
+    arenas.push_back(std::move(*arena));
+    host_memory.push_back(arenas.back().get());
+  }
+  try {
+    auto built = build_hardware({params.platform, params.timing, std::move(host_memory),
+                                 params.timing_only, params.trace, params.logger});
+    if (!built) return built.error();
+    hardware = std::move(*built);
+  } catch (const config::TimingError& error) {
+    return base::Error{base::Fault::kConfig, 0, params.timing.name(), error.what()};
+  }
+  base::Status status = build_drivers();
+  if (!status) return status;
+  params.timing.lock();
+  const std::vector<std::string> unread = params.timing.unread_overrides();
+  if (!unread.empty()) {
+    return base::Error{
+        base::Fault::kConfig, 0, "--set",
+        "nothing in this machine reads " + unread.front() + "; the override has no effect"};
+  }
+  if (params.logger != nullptr) {
+    params.logger->set_clock([this] { return hardware->now(); });
+  }
+  return {};
+}
+
+base::Status Machine::Parts::build_drivers() {
+  for (size_t node = 0; node < params.platform.nodes.size(); ++node) {
+    std::vector<driver::DeviceSlot> slots;
+    for (const config::Chip& chip : params.platform.chips) {
+      if (chip.node == node) slots.push_back({&hardware->device(chip.id), location_of(chip)});
+    }
+    driver::Params driver_params;
+    driver_params.product_name = params.platform.nodes[node].instance_type;
+    driver_params.copy_poll_period = params.timing.ps("driver.poll_ns");
+    driver_params.client_wait = [this](const void* channel, uint64_t host_us) {
+      return loop->client_wait(channel, host_us);
+    };
+    driver_params.log = [this](const std::string& line) { log.info("{}", line); };
+    drivers.push_back(std::make_unique<driver::KernelDriver>(
+        std::move(slots), *arenas[node], hardware->executor(), std::move(driver_params)));
+  }
+  return {};
+}
+
+base::Status Machine::Parts::boot() {
+  driver::NodeServer::Params server_params;
+  for (auto& each : drivers) server_params.nodes.push_back(each.get());
+  server_params.executor = &hardware->executor();
+  server_params.directory = params.directory;
+  auto started = driver::NodeServer::start(std::move(server_params));
+  if (!started) return started.error();
+  server = std::move(*started);
+  MainLoop::Params loop_params;
+  loop_params.hardware = hardware.get();
+  loop_params.requests = &server->requests();
+  loop_params.status = &server->status();
+  loop_params.policy = params.policy;
+  loop_params.slice = params.timing.ps("time.slice_us");
+  loop_params.stuck = [this] { tell_stuck(); };
+  loop = std::make_unique<MainLoop>(std::move(loop_params));
+
+  for (auto& each : drivers) each->start();
+  hardware->run(pcie::HostExecutor::kForever);
+  if (const auto failure = hardware->failure()) return *failure;
+  for (const auto& each : drivers) {
+    if (!each->probed() || !each->probe_errors().empty()) {
+      return base::Error{base::Fault::kInternal, 0, "boot",
+                         each->probe_errors().empty() ? "the driver did not finish its probe"
+                                                      : each->probe_errors().front()};
+    }
+  }
+  return {};
+}
+
+// A machine at rest, clients that wait: says who waits on what.
+void Machine::Parts::tell_stuck() const {
+  const auto blocks = hardware->waiting();
+  const auto requests = server->in_flight();
+  if (requests.empty() && blocks.empty()) return;
+  for (const std::string& line : blocks) log.warn("at rest, waiting: {}", line);
+  for (const std::string& line : requests) log.warn("unanswered request: {}", line);
+}
+
+Machine::Machine(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Machine::~Machine() = default;
+
+base::Result<std::unique_ptr<Machine>> Machine::create(MachineParams params) {
+  std::unique_ptr<Machine> machine(new Machine(std::make_unique<Parts>(std::move(params))));
+  base::Status built = machine->parts_->build();
+  if (!built) return built.error();
+  base::Status booted = machine->parts_->boot();
+  if (!booted) return booted.error();
+  (void)machine->take_report();  // what booting counted belongs to no command
+  return machine;
+}
+
+const std::string& Machine::socket_path() const {
+  return parts_->server->socket_path();
+}
+size_t Machine::node_count() const {
+  return parts_->drivers.size();
+}
+base::Status Machine::serve() {
+  return parts_->loop->run();
+}
+void Machine::stop() {
+  parts_->loop->stop();
+}
+
+Report Machine::take_report() {
+  Parts& parts = *parts_;
+  const MachineParams& params = parts.params;
+  parts.loop->drain(
+      [&] { return parts.server->connections() == 0 && parts.server->open_files() == 0; },
+      kPartingTime);
+  Report report(params.platform, params.timing,
+                params.policy == Policy::kEpoch ? "epoch" : "overlap",
+                params.policy == Policy::kEpoch, params.timing_only);
+  report.add_active_time(parts.loop->take_active_time());
+  report.add_slices(parts.loop->take_slices());
+  parts.hardware->collect(report);
+  for (auto& each : parts.drivers) {
+    driver::Counters& counters = each->mutable_counters();
+    for (const auto& [request, count] : counters.unknown_ioctls) {
+      report.add_unsupported("ioctl request " + std::to_string(request), count);
+    }
+    for (const auto& [feature, count] : counters.unsupported) {
+      report.add_unsupported(feature, count);
+    }
+    counters = {};
+  }
+  return report;
+}
+
+}  // namespace sim

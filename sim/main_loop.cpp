@@ -1,0 +1,111 @@
+#include "sim/main_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "driver/node/request_queue.h"
+#include "driver/node/status_page.h"
+
+namespace sim {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr base::Ps kOverlapStep = base::us(10);
+constexpr milliseconds kPoll{100};
+constexpr milliseconds kStuckAfter{3000};
+
+}  // namespace
+
+base::Status MainLoop::run() {
+  while (!stopping_.exchange(false)) {
+    serve_one(kPoll);
+    if (const auto failure = params_.hardware->failure()) return *failure;
+  }
+  return {};
+}
+
+bool MainLoop::drain(const std::function<bool()>& done, milliseconds patience) {
+  constexpr milliseconds kStep{2};
+  const auto deadline = Clock::now() + patience;
+  while (params_.requests->pending() > 0 || !done()) {
+    if (Clock::now() >= deadline || params_.hardware->failure()) return false;
+    serve_one(kStep);
+  }
+  return true;
+}
+
+void MainLoop::stop() {
+  stopping_ = true;
+  params_.requests->interrupt();
+}
+
+void MainLoop::serve_one(milliseconds patience) {
+  const auto wait = std::chrono::ceil<milliseconds>(until_next_timer(patience));
+  const bool request = params_.requests->wait_for_request(wait);
+  if (request || expire_timers()) {
+    activity();
+    rest_since_ = Clock::now();
+    told_stuck_ = false;
+  } else if (!told_stuck_ && params_.stuck && Clock::now() - rest_since_ > kStuckAfter) {
+    told_stuck_ = true;
+    params_.stuck();
+  }
+}
+
+// From one rest of the machine to the next.
+void MainLoop::activity() {
+  Hardware& hardware = *params_.hardware;
+  params_.status->machine_busy();
+  base::Ps shown = hardware.now();
+  const bool overlap = params_.policy == Policy::kOverlap;
+  for (bool at_rest = false; !at_rest && !hardware.failure();) {
+    if (overlap) {
+      params_.requests->admit_all();
+    } else {
+      params_.requests->admit_one();
+    }
+    const base::Ps start = hardware.now();
+    at_rest = hardware.run(overlap ? kOverlapStep : params_.slice);
+    active_ += hardware.now() - start;
+    if (!at_rest) {
+      if (!overlap) ++slices_;
+      expire_timers();
+      params_.status->machine_progress(hardware.now() - shown);
+      shown = hardware.now();
+      if (stopping_) break;
+    }
+  }
+  params_.status->machine_idle(hardware.now() - shown);
+}
+
+bool MainLoop::client_wait(const void* channel, uint64_t host_us) {
+  const auto timer =
+      timers_.insert(timers_.end(), {channel, Clock::now() + std::chrono::microseconds(host_us)});
+  params_.hardware->executor().wait(channel, pcie::HostExecutor::kForever);
+  const bool woken = !timer->expired;
+  timers_.erase(timer);
+  return woken;
+}
+
+// Wakes the tasks whose wall time is over; true if there was one.
+bool MainLoop::expire_timers() {
+  bool any = false;
+  const auto now = Clock::now();
+  for (Timer& timer : timers_) {
+    if (timer.expired || timer.deadline > now) continue;
+    timer.expired = any = true;
+    params_.hardware->executor().wake(timer.channel);
+  }
+  return any;
+}
+
+MainLoop::Clock::duration MainLoop::until_next_timer(Clock::duration at_most) const {
+  const auto now = Clock::now();
+  for (const Timer& timer : timers_) {
+    if (!timer.expired) at_most = std::min(at_most, std::max(timer.deadline - now, {}));
+  }
+  return at_most;
+}
+
+}  // namespace sim

@@ -1,0 +1,407 @@
+#include "tests/collectives/reference_machine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <tuple>
+
+#include "base/span.h"
+#include "contract/regs/sem.h"
+#include "contract/regs/udma.h"
+
+namespace ccl {
+namespace {
+
+using contract::Descriptor;
+using contract::DType;
+using contract::cc_program::Op;
+using contract::cc_program::Record;
+namespace desc = contract::desc;
+
+struct FloatFormat {
+  int exponent_bits;
+  int mantissa_bits;
+  int bias;
+};
+
+// FP8 formats as IEEE-like minifloats without special treatment: the tests use values far from the
+// ends of the range.
+FloatFormat format_of(DType dtype) {
+  switch (dtype) {
+    case DType::kBf16:
+      return {8, 7, 127};
+    case DType::kFp16:
+      return {5, 10, 15};
+    case DType::kFp8E3:
+      return {3, 4, 3};
+    case DType::kFp8E4:
+      return {4, 3, 7};
+    case DType::kFp8E5:
+      return {5, 2, 15};
+    default:
+      return {8, 23, 127};
+  }
+}
+
+template <typename T>
+void fold_integers(contract::ReduceOp op, const std::vector<const uint8_t*>& sources,
+                   uint64_t bytes, uint8_t* out) {
+  for (uint64_t at = 0; at < bytes; at += sizeof(T)) {
+    T value = base::load<T>(sources[0] + at);
+    for (size_t k = 1; k < sources.size(); ++k) {
+      const T next = base::load<T>(sources[k] + at);
+      if (op == contract::ReduceOp::kAdd) {
+        value = static_cast<T>(static_cast<uint64_t>(value) + static_cast<uint64_t>(next));
+      } else {
+        value = op == contract::ReduceOp::kMax ? std::max(value, next) : std::min(value, next);
+      }
+    }
+    base::store(out + at, value);
+  }
+}
+
+}  // namespace
+
+bool is_float(DType dtype) {
+  switch (dtype) {
+    case DType::kBf16:
+    case DType::kFp16:
+    case DType::kFp32:
+    case DType::kFp32r:
+    case DType::kFp8E3:
+    case DType::kFp8E4:
+    case DType::kFp8E5:
+      return true;
+    default:
+      return false;
+  }
+}
+
+double decode_float(DType dtype, const uint8_t* from) {
+  const FloatFormat f = format_of(dtype);
+  uint32_t bits = 0;
+  std::memcpy(&bits, from, contract::dtype_size(dtype));
+  const uint32_t mantissa = bits & ((1u << f.mantissa_bits) - 1);
+  const int exponent = static_cast<int>(bits >> f.mantissa_bits) & ((1 << f.exponent_bits) - 1);
+  const bool negative = ((bits >> (f.mantissa_bits + f.exponent_bits)) & 1) != 0;
+  const double scale = std::ldexp(1.0, -f.mantissa_bits);
+  const double value = exponent == 0 ? std::ldexp(mantissa * scale, 1 - f.bias)
+                                     : std::ldexp(1.0 + mantissa * scale, exponent - f.bias);
+  return negative ? -value : value;
+}
+
+void encode_float(DType dtype, double value, uint8_t* to) {
+  const FloatFormat f = format_of(dtype);
+  const bool negative = std::signbit(value);
+  uint32_t bits = 0;
+  if (value != 0) {
+    int exponent = std::max(std::ilogb(value), 1 - f.bias);
+    double units = std::nearbyint(std::ldexp(std::fabs(value), f.mantissa_bits - exponent));
+    if (units >= std::ldexp(2.0, f.mantissa_bits)) {
+      units /= 2;
+      ++exponent;
+    }
+    auto whole = static_cast<uint32_t>(units);
+    const uint32_t hidden = 1u << f.mantissa_bits;
+    bits = whole < hidden
+               ? whole
+               : static_cast<uint32_t>(exponent + f.bias) << f.mantissa_bits | (whole - hidden);
+  }
+  if (negative) bits |= 1u << (f.mantissa_bits + f.exponent_bits);
+  std::memcpy(to, &bits, contract::dtype_size(dtype));
+}
+
+void reference_fold(const contract::DmaCompute& op, const std::vector<const uint8_t*>& sources,
+                    uint64_t bytes, uint8_t* out) {
+  std::vector<uint8_t> result(bytes);
+  switch (op.src) {
+    case DType::kInt8:
+      fold_integers<int8_t>(op.op, sources, bytes, result.data());
+      break;
+    case DType::kUint8:
+      fold_integers<uint8_t>(op.op, sources, bytes, result.data());
+      break;
+    case DType::kInt16:
+      fold_integers<int16_t>(op.op, sources, bytes, result.data());
+      break;
+    case DType::kUint16:
+      fold_integers<uint16_t>(op.op, sources, bytes, result.data());
+      break;
+    case DType::kInt32:
+      fold_integers<int32_t>(op.op, sources, bytes, result.data());
+      break;
+    case DType::kUint32:
+      fold_integers<uint32_t>(op.op, sources, bytes, result.data());
+      break;
+    case DType::kInt64:
+      fold_integers<int64_t>(op.op, sources, bytes, result.data());
+      break;
+    case DType::kUint64:
+      fold_integers<uint64_t>(op.op, sources, bytes, result.data());
+      break;
+    default: {
+      const uint32_t size = contract::dtype_size(op.src);
+      for (uint64_t at = 0; at < bytes; at += size) {
+        auto value = static_cast<float>(decode_float(op.src, sources[0] + at));
+        for (size_t k = 1; k < sources.size(); ++k) {
+          const auto next = static_cast<float>(decode_float(op.src, sources[k] + at));
+          value = op.op == contract::ReduceOp::kAdd   ? value + next
+                  : op.op == contract::ReduceOp::kMax ? std::max(value, next)
+                                                      : std::min(value, next);
+        }
+        encode_float(op.src, static_cast<double>(value), result.data() + at);
+      }
+    }
+  }
+  std::memcpy(out, result.data(), bytes);
+}
+
+void ReferenceMachine::fail(const std::string& what) {
+  if (error.empty()) error = what;
+}
+
+void ReferenceMachine::add_memory(uint32_t chip, uint64_t address, std::vector<uint8_t> bytes) {
+  memory_[{chip, address}] = std::move(bytes);
+}
+
+std::vector<uint8_t>& ReferenceMachine::memory(uint32_t chip, uint64_t address) {
+  return memory_.at({chip, address});
+}
+
+uint32_t ReferenceMachine::semaphore(uint32_t chip, uint64_t window, uint32_t index) const {
+  const auto it = semaphores_.find({chip, window, index});
+  return it == semaphores_.end() ? 0 : it->second;
+}
+
+bool ReferenceMachine::all_semaphores_zero() const {
+  return std::all_of(semaphores_.begin(), semaphores_.end(),
+                     [](const auto& s) { return s.second == 0; });
+}
+
+void ReferenceMachine::load(const RankResources& r, const Lowered& lowered, uint32_t executions) {
+  const auto repeat = [](const std::vector<Descriptor>& ring) {
+    std::vector<Descriptor> out;
+    for (uint32_t i = 0; i < ring_copies(ring.size()); ++i) {
+      out.insert(out.end(), ring.begin(), ring.end());
+    }
+    if (out.size() % 16 != 0 || (!out.empty() && out.size() < 32)) out.clear();
+    return out;
+  };
+  const uint64_t queue = contract::udma::kM2sQ + r.queue * contract::udma::kM2sQStride;
+  for (const EngineRing& ring : lowered.rings) {
+    Queue q;
+    q.chip = r.chip;
+    q.m2s = repeat(ring.m2s);
+    q.s2m = repeat(ring.s2m);
+    queues_[{r.chip, r.udma[ring.engine] + queue}] = q;
+    broadcast_[{r.chip, r.broadcast + queue}].push_back(r.udma[ring.engine] + queue);
+  }
+  cores_.push_back({r, lowered.program, executions, 0});
+}
+
+uint8_t* ReferenceMachine::at(uint32_t chip, uint64_t address, uint64_t bytes) {
+  if (map_.is_peer(address)) {
+    chip = map_.peer_chip(address);
+    address = map_.peer_local(address);
+  }
+  auto it = memory_.upper_bound({chip, address});
+  if (it == memory_.begin()) {
+    fail("access below all memory");
+    return nullptr;
+  }
+  --it;
+  const uint64_t offset = address - it->first.second;
+  if (it->first.first != chip || offset > it->second.size() || bytes > it->second.size() - offset) {
+    fail("access outside declared memory at " + std::to_string(address));
+    return nullptr;
+  }
+  return it->second.data() + offset;
+}
+
+bool ReferenceMachine::is_signal(uint32_t chip, uint64_t address) const {
+  if (map_.is_peer(address)) {
+    chip = map_.peer_chip(address);
+    address = map_.peer_local(address);
+  }
+  return std::any_of(cores_.begin(), cores_.end(), [&](const Core& core) {
+    return core.resources.chip == chip && address >= core.resources.cc_window &&
+           address < core.resources.cc_window + contract::kSemaphoreBlock;
+  });
+}
+
+void ReferenceMachine::write_word(uint32_t chip, uint64_t address, uint32_t value) {
+  if (map_.is_peer(address)) {
+    chip = map_.peer_chip(address);
+    address = map_.peer_local(address);
+  }
+  for (const Core& core : cores_) {
+    if (core.resources.chip != chip || address < core.resources.cc_window) continue;
+    const uint64_t offset = address - core.resources.cc_window;
+    if (offset < contract::sem::kInc || offset >= contract::sem::kDec) continue;
+    const auto index = static_cast<uint32_t>((offset - contract::sem::kInc) / 4);
+    semaphores_[{chip, core.resources.cc_window, index}] += value;
+    return;
+  }
+  uint8_t* to = at(chip, address, 4);
+  if (to != nullptr) base::store(to, base::load<uint32_t>(to) + value);
+}
+
+void ReferenceMachine::doorbell(Core* core, uint64_t address, uint32_t value) {
+  const uint32_t chip = core->resources.chip;
+  std::vector<uint64_t> targets{address};
+  const auto group = broadcast_.find({chip, address});
+  if (group != broadcast_.end()) targets = group->second;
+  for (const uint64_t target : targets) {
+    const auto it = queues_.find({chip, target});
+    if (it == queues_.end()) return fail("doorbell of an unknown queue");
+    Queue& q = it->second;
+    q.s2m_tail += value >> 16;
+    q.m2s_tail += value & 0xFFFF;
+    if ((value >> 16) == 0 || (value & 0xFFFF) == 0) fail("doorbell of zero descriptors");
+    if (q.m2s_tail - q.m2s_head > q.m2s.size() || q.s2m_tail - q.s2m_head > q.s2m.size()) {
+      fail("ring overrun");
+    }
+    fetch(&q);
+  }
+}
+
+void ReferenceMachine::fetch(Queue* q) {
+  while (q->m2s_head < q->m2s_tail) {
+    Packet packet;
+    Descriptor d = q->m2s[q->m2s_head++ % q->m2s.size()];
+    if ((d.w0 & desc::kFirst) == 0) return fail("a packet without FIRST");
+    packet.dmb = (d.w0 & desc::kDmb) != 0;
+    uint64_t total = 0;
+    if ((d.w0 & desc::kMeta) != 0) {
+      packet.compute = true;
+      packet.op = contract::DmaCompute::unpack(d);
+      if (desc::operation(d.w1) != 3) return fail("metadata without the compute operation");
+      d = q->m2s[q->m2s_head++ % q->m2s.size()];
+    }
+    packet.sources.push_back(d);
+    total += desc::length(d.w0);
+    while ((d.w0 & desc::kLast) == 0) {
+      if (q->m2s_head >= q->m2s_tail) return fail("a packet without LAST");
+      d = q->m2s[q->m2s_head++ % q->m2s.size()];
+      if ((d.w0 & desc::kFirst) != 0) return fail("FIRST inside a packet");
+      packet.sources.push_back(d);
+      total += desc::length(d.w0);
+    }
+    if (q->s2m_head >= q->s2m_tail) return fail("data without a receive descriptor");
+    packet.destination = q->s2m[q->s2m_head++ % q->s2m.size()];
+    packet.signal = is_signal(q->chip, packet.destination.address);
+    const uint32_t length = desc::length(packet.destination.w0);
+    for (const Descriptor& s : packet.sources) {
+      if (desc::length(s.w0) != length) fail("source and destination differ in length");
+    }
+    if (total > desc::kMaxPacketBytes) fail("packet too long");
+    if (packet.compute ? packet.op.sources != packet.sources.size() : packet.sources.size() != 1) {
+      fail("wrong number of sources");
+    }
+    q->pending.push_back(packet);
+  }
+}
+
+void ReferenceMachine::execute(Queue* q, const Packet& packet) {
+  const uint32_t length = desc::length(packet.destination.w0);
+  std::vector<const uint8_t*> sources;
+  for (const Descriptor& s : packet.sources) sources.push_back(at(q->chip, s.address, length));
+  if (!error.empty()) return;
+  if (packet.signal) {
+    if (length != 4) return fail("a register write of another size than 4 bytes");
+    write_word(q->chip, packet.destination.address, base::load<uint32_t>(sources[0]));
+    return;
+  }
+  uint8_t* to = at(q->chip, packet.destination.address, length);
+  if (to == nullptr) return;
+  bytes_moved_ += length;
+  if (packet.compute) {
+    reference_fold(packet.op, sources, length, to);
+  } else {
+    std::memmove(to, sources[0], length);
+  }
+}
+
+// Executes one packet that may go now; false if the queue is empty.
+bool ReferenceMachine::step_queue(Queue* q) {
+  if (q->pending.empty()) return false;
+  // Candidates: the first packet, and later ones up to the next barrier; a semaphore write and a
+  // packet with DMB only when they are first.
+  size_t end = 1;
+  while (end < q->pending.size() && !q->pending[end].dmb) ++end;
+  size_t pick = std::uniform_int_distribution<size_t>(0, end - 1)(random_);
+  if (q->pending[pick].signal) pick = 0;
+  const Packet packet = q->pending[pick];
+  q->pending.erase(q->pending.begin() + static_cast<std::ptrdiff_t>(pick));
+  execute(q, packet);
+  return true;
+}
+
+bool ReferenceMachine::step_core(Core* core) {
+  if (core->remaining == 0) return false;
+  if (core->pc >= core->program.size()) {
+    fail("a program without DONE");
+    return false;
+  }
+  const Record& r = core->program[core->pc];
+  const uint32_t chip = core->resources.chip;
+  switch (static_cast<Op>(r.op)) {
+    case Op::kSemWait:
+    case Op::kDmaWait: {
+      auto& value =
+          semaphores_[{chip, core->resources.cc_window, static_cast<uint32_t>(r.address)}];
+      if (r.address >= 256) fail("semaphore number");
+      if (value < r.imm) return false;
+      if ((r.flags & contract::cc_program::flag::kSubtract) != 0) value -= r.imm;
+      break;
+    }
+    case Op::kSemAdd:
+      write_word(chip, r.address, r.imm);
+      break;
+    case Op::kDmaAdvance:
+      doorbell(core, r.address, r.imm);
+      break;
+    case Op::kNotify:
+      notifications.push_back(r.imm);
+      break;
+    case Op::kDone:
+      if (r.address != 0) write_word(chip, r.address, r.imm);
+      --core->remaining;
+      core->pc = 0;
+      return true;
+    default:
+      fail("unexpected record");
+  }
+  ++core->pc;
+  return true;
+}
+
+bool ReferenceMachine::run() {
+  std::vector<std::function<bool()>> actors;
+  for (Core& core : cores_) actors.emplace_back([this, &core] { return step_core(&core); });
+  for (auto& [key, queue] : queues_) {
+    actors.emplace_back([this, &queue = queue] { return step_queue(&queue); });
+  }
+  std::vector<size_t> order(actors.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  // Half of the actors are slow, so that some engines run several steps ahead of others.
+  std::vector<bool> slow(actors.size());
+  for (size_t i = 0; i < slow.size(); ++i) slow[i] = random_() % 2 == 0;
+  while (error.empty()) {
+    // One random actor moves; when it cannot, the others are tried before giving up.
+    std::shuffle(order.begin(), order.end(), random_);
+    if (random_() % 16 != 0) {
+      std::stable_partition(order.begin(), order.end(), [&](size_t i) { return !slow[i]; });
+    }
+    if (std::none_of(order.begin(), order.end(), [&](size_t i) { return actors[i](); })) break;
+  }
+  for (const Core& core : cores_) {
+    if (core.remaining != 0)
+      fail("rank " + std::to_string(core.resources.global_rank) + " waits for ever at record " +
+           std::to_string(core.pc));
+  }
+  return error.empty();
+}
+
+}  // namespace ccl

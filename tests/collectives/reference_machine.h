@@ -1,0 +1,89 @@
+// The smallest machine that runs lowered collectives: byte arrays, semaphores, rings, CC programs.
+// Adversarial: it picks the next CC-core or DMA packet at random among everything that the hardware
+// contract allows, packets of one queue pass each other unless a barrier or a semaphore write
+// intervenes, and addresses outside declared memory fail the test.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "runtime/collectives/ccl.h"
+
+namespace ccl {
+
+class ReferenceMachine {
+ public:
+  ReferenceMachine(contract::Gen gen, uint32_t seed) : map_{gen}, random_(seed) {}
+
+  // Declares memory of a chip at a device address.
+  void add_memory(uint32_t chip, uint64_t address, std::vector<uint8_t> bytes);
+  std::vector<uint8_t>& memory(uint32_t chip, uint64_t address);
+
+  // Loads one rank; the program starts `executions` times, one after the other.
+  void load(const RankResources& resources, const Lowered& lowered, uint32_t executions);
+
+  // Runs until nothing can move. False with `error` set on a contract violation or a deadlock.
+  bool run();
+  std::string error;
+
+  uint32_t semaphore(uint32_t chip, uint64_t window, uint32_t index) const;
+  bool all_semaphores_zero() const;
+  uint64_t bytes_moved() const { return bytes_moved_; }
+  std::vector<uint32_t> notifications;  // payloads, in order of appearance
+
+ private:
+  struct Packet {
+    std::vector<contract::Descriptor> sources;
+    bool compute = false;
+    contract::DmaCompute op;
+    contract::Descriptor destination;
+    bool dmb = false;
+    bool signal = false;
+  };
+  struct Queue {
+    uint32_t chip = 0;
+    std::vector<contract::Descriptor> m2s, s2m;
+    uint64_t m2s_head = 0, m2s_tail = 0, s2m_head = 0, s2m_tail = 0;
+    std::vector<Packet> pending;
+  };
+  struct Core {
+    RankResources resources;
+    std::vector<contract::cc_program::Record> program;
+    uint32_t remaining = 0;
+    uint32_t pc = 0;
+  };
+
+  bool step_core(Core* core);
+  bool step_queue(Queue* queue);
+  void doorbell(Core* core, uint64_t address, uint32_t value);
+  void fetch(Queue* queue);
+  void execute(Queue* queue, const Packet& packet);
+  bool is_signal(uint32_t chip, uint64_t address) const;
+  void write_word(uint32_t chip, uint64_t address, uint32_t value);
+  uint8_t* at(uint32_t chip, uint64_t address, uint64_t bytes);
+  void fail(const std::string& what);
+
+  contract::AddressMap map_;
+  std::mt19937 random_;
+  std::map<std::pair<uint32_t, uint64_t>, std::vector<uint8_t>> memory_;
+  std::map<std::tuple<uint32_t, uint64_t, uint32_t>, uint32_t> semaphores_;
+  std::map<std::pair<uint32_t, uint64_t>, Queue> queues_;  // by chip and M2S register address
+  std::map<std::pair<uint32_t, uint64_t>, std::vector<uint64_t>> broadcast_;
+  std::vector<Core> cores_;
+  uint64_t bytes_moved_ = 0;
+};
+
+// Fold of `count` elements of one type, one rounding, through long double for floats.
+void reference_fold(const contract::DmaCompute& op, const std::vector<const uint8_t*>& sources,
+                    uint64_t bytes, uint8_t* out);
+
+// Floats of the supported types, by code.
+double decode_float(contract::DType dtype, const uint8_t* from);
+void encode_float(contract::DType dtype, double value, uint8_t* to);
+bool is_float(contract::DType dtype);
+
+}  // namespace ccl

@@ -1,0 +1,164 @@
+#include "tools/soma/control.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+namespace soma {
+namespace {
+
+constexpr size_t kMaxWord = 16;
+constexpr int kBacklog = 16;
+constexpr timeval kPatience{1, 0};  // with a client that connects and says nothing
+
+base::Result<base::UniqueFd> unix_socket(const std::string& path, sockaddr_un& address) {
+  address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return base::Error{base::Fault::kIo, ENAMETOOLONG, path, "socket path is too long"};
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  base::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return base::errno_error(path.c_str(), "socket");
+  return fd;
+}
+
+bool send_all(int fd, const std::string& text) {
+  for (size_t at = 0; at < text.size();) {
+    const ssize_t n = ::send(fd, text.data() + at, text.size() - at, MSG_NOSIGNAL);
+    if (n < 0 && errno != EINTR) return false;
+    if (n > 0) at += static_cast<size_t>(n);
+  }
+  return true;
+}
+
+bool same_user(int fd) {
+  ucred peer = {};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::getuid();
+}
+
+std::string read_to_end(int fd, size_t limit) {
+  std::string text;
+  std::array<char, 4096> buffer;
+  while (text.size() <= limit) {
+    const ssize_t n = ::read(fd, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    text.append(buffer.data(), static_cast<size_t>(n));
+  }
+  return text;
+}
+
+}  // namespace
+
+struct ControlServer::Mailbox {
+  std::mutex lock;
+  std::deque<Request> requests;
+};
+
+ControlServer::ControlServer(std::function<void()> arrived)
+    : arrived_(std::move(arrived)),
+      quit_(::eventfd(0, EFD_CLOEXEC)),
+      mailbox_(std::make_unique<Mailbox>()) {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGTERM);
+  ::sigaddset(&set, SIGINT);
+  signals_ = base::UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC));
+}
+
+base::Result<std::unique_ptr<ControlServer>> ControlServer::start(const std::string& directory,
+                                                                  std::function<void()> arrived) {
+  const std::string path = directory + kControlSocket;
+  sockaddr_un address;
+  auto listener = unix_socket(path, address);
+  if (!listener) return listener.error();
+  if (::bind(listener->get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(listener->get(), kBacklog) != 0) {
+    return base::errno_error(path.c_str(), "cannot listen");
+  }
+  std::unique_ptr<ControlServer> server(new ControlServer(std::move(arrived)));
+  server->listener_ = std::move(*listener);
+  server->thread_ = std::thread([raw = server.get()] { raw->loop(); });
+  return server;
+}
+
+ControlServer::~ControlServer() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(quit_.get(), &one, sizeof one);
+  if (thread_.joinable()) thread_.join();
+}
+
+void ControlServer::put(Request request) {
+  {
+    const std::lock_guard<std::mutex> guard(mailbox_->lock);
+    mailbox_->requests.push_back(std::move(request));
+  }
+  arrived_();
+}
+
+void ControlServer::loop() {
+  std::array<pollfd, 3> watched{pollfd{quit_.get(), POLLIN, 0}, pollfd{signals_.get(), POLLIN, 0},
+                                pollfd{listener_.get(), POLLIN, 0}};
+  while (::poll(watched.data(), watched.size(), -1) >= 0 || errno == EINTR) {
+    if (watched[0].revents != 0) return;
+    if (watched[1].revents != 0) {
+      signalfd_siginfo info = {};
+      if (::read(signals_.get(), &info, sizeof info) > 0) put({"down", {}});
+    }
+    if (watched[2].revents != 0) {
+      base::UniqueFd connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!connection.valid() || !same_user(connection.get())) continue;
+      ::setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
+      std::string word = read_to_end(connection.get(), kMaxWord);
+      put({std::move(word), std::move(connection)});
+    }
+  }
+}
+
+std::optional<ControlServer::Request> ControlServer::take() {
+  const std::lock_guard<std::mutex> guard(mailbox_->lock);
+  if (mailbox_->requests.empty()) return std::nullopt;
+  Request request = std::move(mailbox_->requests.front());
+  mailbox_->requests.pop_front();
+  return request;
+}
+
+void ControlServer::answer(const Request& request, const std::string& text) {
+  if (request.connection.valid()) send_all(request.connection.get(), text);
+}
+
+base::Result<std::string> ask(const std::string& directory, const std::string& word) {
+  const std::string path = directory + kControlSocket;
+  sockaddr_un address;
+  auto connection = unix_socket(path, address);
+  if (!connection) return connection.error();
+  const int fd = connection->get();
+  if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    return base::errno_error(path.c_str(), "cannot reach the machine");
+  }
+  if (!send_all(fd, word) || ::shutdown(fd, SHUT_WR) != 0) {
+    return base::errno_error(path.c_str(), "cannot ask the machine");
+  }
+  constexpr size_t kMaxAnswer = size_t{1} << 30;
+  std::string answer = read_to_end(fd, kMaxAnswer);
+  if (answer.empty()) {
+    return base::Error{base::Fault::kIo, 0, path, "the machine ended without an answer"};
+  }
+  return answer;
+}
+
+}  // namespace soma

@@ -1,0 +1,182 @@
+// `soma describe`: platforms, timing parameters and the support matrix, from the objects that build
+// the machine.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "arch/config/names.h"
+#include "arch/config/platform.h"
+#include "arch/config/support.h"
+#include "arch/config/timing.h"
+#include "tools/soma/options.h"
+
+namespace soma {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json to_json(const config::Platform& platform) {
+  const config::ChipModel& chip = platform.chip;
+  ordered_json json;
+  json["schema"] = "platform/1";
+  json["name"] = platform.name;
+  json["generation"] = config::to_string(platform.generation);
+  json["timing"] = platform.timing;
+  json["validated"] = platform.validated;
+  json["chip"] = {{"name", chip.name},
+                  {"cores", chip.cores},
+                  {"lnc_options", chip.lnc_options},
+                  {"lnc_default", chip.lnc_default},
+                  {"hbm_stacks", chip.hbm_stacks},
+                  {"hbm_stack_bytes", chip.hbm_stack_bytes},
+                  {"cc_cores", chip.cc_cores},
+                  {"dma_engines", chip.dma_engines},
+                  {"sbuf_partitions", chip.sbuf_partitions},
+                  {"sbuf_partition_bytes", chip.sbuf_partition_bytes},
+                  {"psum_partition_bytes", chip.psum_partition_bytes}};
+  json["topology"] = {{"kind", platform.topology}, {"dims", platform.dims}};
+  json["nodes"] = json["chips"] = json["switches"] = json["edges"] = json["nics"] =
+      ordered_json::array();
+  for (const config::Node& node : platform.nodes) {
+    json["nodes"].push_back({{"id", node.id},
+                             {"instance_type", node.instance_type},
+                             {"vcpu", node.vcpu},
+                             {"memory_gib", node.memory_gib}});
+  }
+  for (const config::Chip& each : platform.chips) {
+    ordered_json row{{"id", each.id},
+                     {"node", each.node},
+                     {"local_id", each.local_id},
+                     {"coord", each.coord},
+                     {"connected_to", each.connected_to}};
+    if (!each.connected_to_z.empty()) row["connected_to_z"] = each.connected_to_z;
+    if (!each.pci_bdf.empty()) row["pci_bdf"] = each.pci_bdf;
+    if (!each.cpu_affinity.empty()) row["cpu_affinity"] = each.cpu_affinity;
+    if (each.numa_node >= 0) row["numa_node"] = each.numa_node;
+    json["chips"].push_back(std::move(row));
+  }
+  for (const config::Switch& sw : platform.switches) {
+    json["switches"].push_back(
+        {{"id", sw.id}, {"level", sw.level}, {"link", sw.link}, {"members", sw.members}});
+  }
+  for (const config::Edge& edge : platform.edges) {
+    json["edges"].push_back({{"a", edge.a}, {"b", edge.b}, {"link", edge.link}});
+  }
+  for (const config::Nic& nic : platform.nics) {
+    json["nics"].push_back({{"id", nic.id}, {"node", nic.node}, {"gbit", nic.gbit}});
+  }
+  return json;
+}
+
+void print_platform(const config::Platform& platform) {
+  const config::ChipModel& chip = platform.chip;
+  fmt::print("{}: {} x {} (generation {}), {} on {} node{}\n", platform.name, platform.chips.size(),
+             chip.name, config::to_string(platform.generation), platform.topology,
+             platform.nodes.size(), platform.nodes.size() == 1 ? "" : "s");
+  fmt::print("  chip      {} cores, {} x {} GiB HBM, {} DMA engines, {} CC-cores, LNC {}\n",
+             chip.cores, chip.hbm_stacks, chip.hbm_stack_bytes >> 30, chip.dma_engines,
+             chip.cc_cores, chip.lnc_default);
+  fmt::print("  core      SBUF {} x {} KiB, PSUM {} x {} KiB\n", chip.sbuf_partitions,
+             chip.sbuf_partition_bytes >> 10, chip.sbuf_partitions,
+             chip.psum_partition_bytes >> 10);
+  fmt::print("  timing    {} ({})\n", platform.timing,
+             platform.validated ? "compared with published times" : "unvalidated");
+  std::vector<std::string> links;
+  for (const config::Edge& edge : platform.edges) links.push_back(edge.link);
+  std::sort(links.begin(), links.end());
+  for (auto at = links.begin(); at != links.end();) {
+    const auto next = std::upper_bound(at, links.end(), *at);
+    fmt::print("  links     {} x {}\n", next - at, *at);
+    at = next;
+  }
+  for (const config::Switch& sw : platform.switches) {
+    fmt::print("  switch    {} level {}, {} x {}\n", sw.id, sw.level, sw.members.size(), sw.link);
+  }
+  if (!platform.nics.empty()) {
+    fmt::print("  network   {} x {} Gbit/s\n", platform.nics.size(), platform.nics.front().gbit);
+  }
+  for (const config::Chip& each : platform.chips) {
+    std::vector<std::string> neighbours;
+    for (const uint32_t id : each.connected_to) neighbours.push_back(std::to_string(id));
+    fmt::print("  chip {:<4} node {}, neuron{}{}{}\n", each.id, each.node, each.local_id,
+               neighbours.empty() ? "" : ", connected to ", config::join(neighbours, " "));
+  }
+}
+
+void print_timing(const Configuration& configuration, bool json) {
+  if (json) {
+    ordered_json rows = ordered_json::array();
+    for (const config::Parameter& parameter : configuration.timing.parameters()) {
+      rows.push_back({{"name", parameter.name},
+                      {"value", parameter.value},
+                      {"default", parameter.file_value},
+                      {"unit", parameter.unit},
+                      {"status", std::string(1, parameter.status)},
+                      {"meaning", parameter.meaning},
+                      {"source", parameter.source}});
+    }
+    fmt::print("{}\n", rows.dump(1));
+    return;
+  }
+  fmt::print(
+      "Timing of {} (file {}). Change one with --set name=value.\n"
+      "Status: D documented, V arithmetic on documented numbers, M measured or fitted, "
+      "A assumption.\n\n",
+      configuration.platform.name, configuration.timing.name());
+  for (const config::Parameter& parameter : configuration.timing.parameters()) {
+    fmt::print("{:<28} {:>8} {:<6} {}  {}{}\n{:49}[{}]\n", parameter.name, parameter.value,
+               parameter.unit, parameter.status, parameter.meaning,
+               parameter.overridden() ? " (default " + parameter.file_value + ")" : "", "",
+               parameter.source);
+  }
+}
+
+int print_support(bool json) {
+  const auto features = config::load_support();
+  if (!features) {
+    complain(features.error().message());
+    return exit_code(features.error().fault);
+  }
+  ordered_json rows = ordered_json::array();
+  for (const config::Feature& feature : *features) {
+    if (json) {
+      rows.push_back({{"feature", feature.feature},
+                      {"status", feature.status},
+                      {"since", feature.since},
+                      {"note", feature.note}});
+    } else {
+      fmt::print("{:<8} {:<5} {}{}{}\n", feature.status, feature.since, feature.feature,
+                 feature.note.empty() ? "" : ": ", feature.note);
+    }
+  }
+  if (json) fmt::print("{}\n", rows.dump(1));
+  return 0;
+}
+
+}  // namespace
+
+int describe(const DescribeOptions& options) {
+  if (options.support) return print_support(options.json);
+  if (!options.timing && !options.platform_given) {
+    for (const std::string& name : config::platform_names()) fmt::print("{}\n", name);
+    return 0;
+  }
+  const auto configuration = load_configuration(options.machine);
+  if (!configuration) {
+    complain(configuration.error().message());
+    return kExitUsage;
+  }
+  if (options.timing) {
+    print_timing(*configuration, options.json);
+  } else if (options.json) {
+    fmt::print("{}\n", to_json(configuration->platform).dump(1));
+  } else {
+    print_platform(configuration->platform);
+  }
+  return 0;
+}
+
+}  // namespace soma

@@ -1,0 +1,160 @@
+// The command `soma`. Parses the command line; everything else is in the file of each command.
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "arch/config/names.h"
+#include "tools/soma/options.h"
+
+namespace soma {
+namespace {
+
+constexpr size_t kSuggestions = 6;
+
+void add_machine_options(CLI::App& app, MachineOptions& options) {
+  app.add_option("--platform", options.platform, "name of a platform or path of a .json file")
+      ->capture_default_str();
+  app.add_option("--timing-file", options.timing, "name or path; default: the platform's own");
+  app.add_option("--set", options.sets, "override a timing parameter: name=value")
+      ->allow_extra_args(false);
+  app.add_flag("--timing-only", options.timing_only, "do not move payload; times are the same");
+  app.add_option("--policy", options.policy, "epoch (repeatable) or overlap")
+      ->check(CLI::IsMember({"epoch", "overlap"}))
+      ->capture_default_str();
+  app.add_option("--clock", options.clock, "what clients see as time: virtual or host")
+      ->check(CLI::IsMember({"virtual", "host"}))
+      ->capture_default_str();
+  app.add_option("--log", options.log, "LEVEL or PATTERN=LEVEL, comma-separated");
+  app.add_option("--trace", options.trace, "write a Perfetto trace to this file");
+  app.add_option("--trace-limit", options.trace_limit, "its largest size in bytes")
+      ->capture_default_str();
+}
+
+// The message for an argument that no option takes, with the valid ones near it.
+std::string unexpected(const CLI::App& app, const std::vector<std::string>& arguments) {
+  std::vector<std::string> valid;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) valid.push_back("--" + name);
+  }
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    valid.push_back(command->get_name());
+  }
+  const auto near = config::near_names(arguments.front(), valid, kSuggestions);
+  return "unknown argument '" + arguments.front() +
+         "'; valid: " + config::join(near.empty() ? valid : near, ", ") +
+         (near.empty() ? "" : " (--help lists all)");
+}
+
+class CommandLine {
+ public:
+  CommandLine() {
+    app_.require_subcommand(1);
+    app_.set_version_flag("--version", SOMA_VERSION);
+    add_run();
+    add_up();
+    add_exec();
+    down_ = app_.add_subcommand("down", "stop a machine that `up` started");
+    down_->add_option("--name", down_name_, "which machine")->capture_default_str();
+    add_describe();
+  }
+
+  int execute(int argc, char** argv) {
+    std::vector<std::string> arguments(argv + 1, argv + argc);
+    const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+    if (dashes != arguments.end()) command_.assign(dashes + 1, arguments.end());
+    arguments.erase(dashes, arguments.end());
+    std::reverse(arguments.begin(), arguments.end());  // the parser takes them from the back
+    try {
+      app_.parse(arguments);
+    } catch (const CLI::Success& success) {  // --help, --version
+      return app_.exit(success);
+    } catch (const CLI::ExtrasError&) {
+      return usage_error(unexpected(chosen(), chosen().remaining(true)));
+    } catch (const CLI::RequiredError&) {
+      if (argc > 1) return usage_error(unexpected(app_, {argv[1]}));
+      return usage_error("a command is required: run, up, exec, down or describe (--help)");
+    } catch (const CLI::ParseError& error) {
+      return usage_error(error.what());
+    }
+    return dispatch();
+  }
+
+ private:
+  void add_run() {
+    run_ = app_.add_subcommand("run",
+                               "run a command against a machine of its own: run ... -- COMMAND");
+    add_machine_options(*run_, run_options_.machine);
+    run_->add_option("--report", run_options_.report, "write what the machine did to this file");
+  }
+  void add_up() {
+    up_ = app_.add_subcommand("up", "start a machine that stays for several commands");
+    add_machine_options(*up_, up_options_.machine);
+    up_->add_option("--name", up_options_.name, "to tell machines apart")->capture_default_str();
+  }
+  void add_exec() {
+    exec_ = app_.add_subcommand("exec",
+                                "run a command against a machine that is up: exec ... -- COMMAND");
+    exec_->add_option("--name", exec_options_.name, "which machine")->capture_default_str();
+    exec_->add_option("--node", exec_options_.node, "which node of the platform")
+        ->capture_default_str();
+    exec_->add_option("--report", exec_options_.report, "write what the machine did to this file");
+  }
+  void add_describe() {
+    describe_ = app_.add_subcommand("describe", "print platforms, timing, the support matrix");
+    add_machine_options(*describe_, describe_options_.machine);
+    describe_->add_flag("--json", describe_options_.json, "as JSON");
+    describe_->add_flag("--timing", describe_options_.timing, "every timing parameter");
+    describe_->add_flag("--support", describe_options_.support, "what works and what does not");
+  }
+
+  const CLI::App& chosen() const {
+    const auto parsed = app_.get_subcommands();
+    return parsed.empty() ? app_ : *parsed.front();
+  }
+
+  static int usage_error(const std::string& message) {
+    complain(message);
+    return kExitUsage;
+  }
+
+  int dispatch() {
+    const bool takes_command = run_->parsed() || exec_->parsed();
+    if (takes_command && command_.empty()) {
+      return usage_error("no command given; put it after --: soma run [options] -- COMMAND");
+    }
+    if (!takes_command && !command_.empty()) return usage_error("no command is expected after --");
+    run_options_.command = exec_options_.command = command_;
+    if (run_->parsed()) return run(run_options_);
+    if (up_->parsed()) return up(up_options_);
+    if (exec_->parsed()) return exec(exec_options_);
+    if (down_->parsed()) return down(down_name_);
+    describe_options_.platform_given = describe_->count("--platform") > 0;
+    return describe(describe_options_);
+  }
+
+  CLI::App app_{"Soma: a deterministic, cycle-approximate emulator of AWS Neuron devices", "soma"};
+  CLI::App* run_ = nullptr;
+  CLI::App* up_ = nullptr;
+  CLI::App* exec_ = nullptr;
+  CLI::App* down_ = nullptr;
+  CLI::App* describe_ = nullptr;
+  RunOptions run_options_;
+  UpOptions up_options_;
+  ExecOptions exec_options_;
+  DescribeOptions describe_options_;
+  std::string down_name_ = "default";
+  std::vector<std::string> command_;
+};
+
+}  // namespace
+}  // namespace soma
+
+int main(int argc, char** argv) {
+  try {
+    return soma::CommandLine().execute(argc, argv);
+  } catch (const std::exception& error) {
+    soma::complain(error.what());
+    return soma::exit_code(base::Fault::kInternal);
+  }
+}

@@ -1,0 +1,78 @@
+// The command line of `soma`, as parsed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "arch/config/platform.h"
+#include "arch/config/timing.h"
+#include "base/error.h"
+
+namespace soma {
+
+// Exit codes. An application's own code passes through; those of the machine keep clear of it.
+constexpr int kExitUsage = 2;       // the command line, a platform, option or timing name
+constexpr int kExitNotFound = 127;  // as a shell: the command cannot be started
+int exit_code(base::Fault fault);   // 120-126, a failure of the machine
+
+constexpr const char* kDefaultPlatform = "trn1.2xlarge";
+constexpr uint64_t kDefaultTraceLimit = 256 << 20;
+
+// What a machine is made of.
+struct MachineOptions {
+  std::string platform = kDefaultPlatform;
+  std::string timing;  // empty: the platform's own
+  std::vector<std::string> sets;
+  bool timing_only = false;
+  std::string policy = "epoch";
+  std::string clock = "virtual";
+  std::string log;
+  std::string trace;
+  uint64_t trace_limit = kDefaultTraceLimit;
+};
+
+struct RunOptions {
+  MachineOptions machine;
+  std::string report;
+  std::vector<std::string> command;
+};
+
+struct UpOptions {
+  MachineOptions machine;
+  std::string name = "default";
+};
+
+struct ExecOptions {
+  std::string name = "default";
+  uint32_t node = 0;
+  std::string report;
+  std::vector<std::string> command;
+};
+
+struct DescribeOptions {
+  MachineOptions machine;
+  bool platform_given = false;
+  bool json = false;
+  bool timing = false;
+  bool support = false;
+};
+
+// The platform and its timing with the overrides applied; every error is one of the command line.
+struct Configuration {
+  config::Platform platform;
+  config::Timing timing;
+};
+base::Result<Configuration> load_configuration(const MachineOptions& options);
+
+// Each runs one command and returns the exit code of the process.
+int describe(const DescribeOptions& options);
+int run(const RunOptions& options);
+int up(const UpOptions& options);
+int exec(const ExecOptions& options);
+int down(const std::string& name);
+
+// "soma: message" on stderr.
+void complain(const std::string& message);
+
+}  // namespace soma

@@ -1,0 +1,47 @@
+// One machine as the tool holds it: log, trace, private directory, and the machine itself.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "sim/machine.h"
+#include "sim/trace_perfetto.h"
+#include "tools/soma/options.h"
+#include "tools/soma/runtime_dir.h"
+
+namespace soma {
+
+class Session {
+ public:
+  // Errors of the command line have Fault::kConfig.
+  static base::Result<std::unique_ptr<Session>> create(const MachineOptions& options,
+                                                       RuntimeDir directory);
+
+  sim::Machine& machine() { return *machine_; }
+  const std::string& directory() const { return directory_.path(); }
+  // Ends the trace; says what was lost.
+  base::Status finish_trace();
+
+ private:
+  explicit Session(RuntimeDir directory) : directory_(std::move(directory)) {}
+
+  // The machine uses the others, so it goes first.
+  RuntimeDir directory_;
+  base::Logger logger_;
+  std::unique_ptr<sim::PerfettoTrace> trace_;
+  std::unique_ptr<sim::Machine> machine_;
+};
+
+// The environment of a program that is to see the machine's devices: the shim and our libraries are
+// found beside this executable, whose directory also leads PATH.
+base::Result<std::vector<std::string>> client_environment(const std::string& socket_path,
+                                                          const std::string& clock, uint32_t node);
+
+// Prints what a person should know about a run that has ended.
+void print_warnings(const sim::Report& report);
+
+}  // namespace soma

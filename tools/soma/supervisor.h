@@ -1,0 +1,55 @@
+// Runs an application as a child: forwards signals, notices its end, leaves nothing of it behind.
+//
+// Signals that a terminal sends reach the child by themselves (it shares the process group); those
+// that are sent to this process alone are passed on. Descendants that outlive the child are ended,
+// since the machine that they use goes away.
+#pragma once
+
+#include <signal.h>
+
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "base/fd.h"
+
+namespace soma {
+
+// The file that `command` names, searched for in PATH of `environment`; Error::code is ENOENT or
+// EACCES.
+base::Result<std::string> find_program(const std::string& command,
+                                       const std::vector<std::string>& environment);
+
+class Supervisor {
+ public:
+  // Blocks the forwarded signals in this thread; construct it before any other thread exists.
+  Supervisor();
+  ~Supervisor();
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  base::Status start(const std::vector<std::string>& command,
+                     const std::vector<std::string>& environment);
+  // From now on signals are forwarded; `ended` is called once, from a thread, when the child ends.
+  void watch(std::function<void()> ended);
+  // Asks the child to end, then makes it.
+  void terminate();
+  // Waits for the child; its exit code, or 128 + signal as a shell would say.
+  int wait();
+
+ private:
+  void loop(const std::function<void()>& ended) const;
+  void forward() const;
+  static void end_descendants();
+
+  sigset_t signals_ = {};
+  sigset_t previous_ = {};
+  base::UniqueFd signal_fd_;
+  base::UniqueFd child_fd_;  // pidfd
+  pid_t child_ = -1;
+  std::thread watcher_;
+};
+
+}  // namespace soma

@@ -1,0 +1,194 @@
+// `soma up`, `exec`, `down`: a machine in the background that serves several commands.
+//
+// Its private directory holds the server's socket, the control socket and `info`: one line each of
+// socket path, clock and number of nodes. It lives until `down` or SIGTERM.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "sim/report.h"
+#include "tools/soma/control.h"
+#include "tools/soma/options.h"
+#include "tools/soma/session.h"
+#include "tools/soma/supervisor.h"
+
+namespace soma {
+namespace {
+
+constexpr const char* kInfo = "/info";
+constexpr const char* kReady = "ready";
+
+int fail(const base::Error& error) {
+  complain(error.message());
+  return error.fault == base::Fault::kConfig ? kExitUsage : exit_code(error.fault);
+}
+
+// Serves commands until `down`; the first failure of the machine.
+base::Status serve(Session& session, ControlServer& control) {
+  for (;;) {
+    base::Status served = session.machine().serve();
+    if (!served) return served;
+    while (auto request = control.take()) {
+      if (request->word == "down") {
+        ControlServer::answer(*request, "ok");
+        return {};
+      }
+      if (request->word == "reset") {
+        (void)session.machine().take_report();
+        ControlServer::answer(*request, "ok");
+      } else if (request->word == "report") {
+        ControlServer::answer(*request, session.machine().take_report().to_json());
+      } else {
+        ControlServer::answer(*request, "unknown request");
+      }
+    }
+  }
+}
+
+// The background process; tells `parent` (a pipe) when it is ready or why it is not.
+int background(const UpOptions& options, base::UniqueFd parent) {
+  const auto tell = [&](const std::string& text) {
+    [[maybe_unused]] const ssize_t n = ::write(parent.get(), text.data(), text.size());
+    parent.reset();
+  };
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGTERM);
+  ::sigaddset(&signals, SIGINT);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const auto refuse = [&](const base::Error& error) {
+    tell(error.message());
+    return error.fault == base::Fault::kConfig ? kExitUsage : exit_code(error.fault);
+  };
+
+  base::Result<RuntimeDir> directory = RuntimeDir::create_named(options.name);
+  if (!directory) return refuse(directory.error());
+  auto session = Session::create(options.machine, std::move(*directory));
+  if (!session) return refuse(session.error());
+  sim::Machine& machine = (*session)->machine();
+  auto control = ControlServer::start((*session)->directory(), [&machine] { machine.stop(); });
+  if (!control) return refuse(control.error());
+  std::ofstream info((*session)->directory() + kInfo);
+  info << machine.socket_path() << "\n"
+       << options.machine.clock << "\n"
+       << machine.node_count() << "\n";
+  info.close();
+
+  tell(kReady);
+  const base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO}) ::dup2(null.get(), standard);
+  const base::Status served = serve(**session, **control);
+  if (!served) return fail(served.error());
+  const base::Status traced = (*session)->finish_trace();
+  return traced ? 0 : fail(traced.error());
+}
+
+struct Running {
+  std::string directory;
+  std::string socket_path;
+  std::string clock;
+  uint32_t nodes = 0;
+};
+
+base::Result<Running> find(const std::string& name) {
+  const auto path = RuntimeDir::path_of(name);
+  if (!path) return path.error();
+  Running running{*path, {}, {}, 0};
+  std::ifstream info(*path + kInfo);
+  std::getline(info, running.socket_path);
+  std::getline(info, running.clock);
+  info >> running.nodes;
+  if (!info || !RuntimeDir::held(*path)) {
+    return base::Error{base::Fault::kConfig, 0, name,
+                       "no machine of this name is up; start one with: soma up --name " + name};
+  }
+  return running;
+}
+
+}  // namespace
+
+int up(const UpOptions& options) {
+  std::array<int, 2> pipe_fds{};
+  if (::pipe2(pipe_fds.data(), O_CLOEXEC) != 0) return fail(base::errno_error("up", "pipe"));
+  base::UniqueFd from(pipe_fds[0]);
+  base::UniqueFd to(pipe_fds[1]);
+  const pid_t pid = ::fork();
+  if (pid < 0) return fail(base::errno_error("up", "fork"));
+  if (pid == 0) {
+    from.reset();
+    ::setsid();
+    return background(options, std::move(to));
+  }
+  to.reset();
+  std::string message;
+  std::array<char, 4096> buffer;
+  for (ssize_t n; (n = ::read(from.get(), buffer.data(), buffer.size())) > 0;) {
+    message.append(buffer.data(), static_cast<size_t>(n));
+  }
+  if (message == kReady) return 0;
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  complain(message.empty() ? "the machine ended before it was ready" : message);
+  return WIFEXITED(status) && WEXITSTATUS(status) != 0 ? WEXITSTATUS(status)
+                                                       : exit_code(base::Fault::kInternal);
+}
+
+int exec(const ExecOptions& options) {
+  Supervisor child;
+  const auto running = find(options.name);
+  if (!running) return fail(running.error());
+  if (options.node >= running->nodes) {
+    complain("node " + std::to_string(options.node) +
+             " does not exist; the machine has nodes 0 to " + std::to_string(running->nodes - 1));
+    return kExitUsage;
+  }
+  const auto environment = client_environment(running->socket_path, running->clock, options.node);
+  if (!environment) return fail(environment.error());
+  if (!options.report.empty()) {
+    const auto reset = ask(running->directory, "reset");
+    if (!reset) return fail(reset.error());
+  }
+  const base::Status started = child.start(options.command, *environment);
+  if (!started) {
+    complain(started.error().message());
+    return kExitNotFound;
+  }
+  child.watch([] {});
+  const int code = child.wait();
+  if (options.report.empty()) return code;
+  const auto report = ask(running->directory, "report");
+  if (!report) return fail(report.error());
+  std::ofstream file(options.report, std::ios::binary | std::ios::trunc);
+  file << *report;
+  file.close();
+  if (!file) {
+    complain(options.report + ": cannot write the report");
+    return code != 0 ? code : exit_code(base::Fault::kIo);
+  }
+  return code;
+}
+
+int down(const std::string& name) {
+  using std::chrono::milliseconds;
+  constexpr milliseconds kPatience{5000};
+  constexpr milliseconds kStep{5};
+  const auto running = find(name);
+  if (!running) return fail(running.error());
+  const auto answer = ask(running->directory, "down");
+  if (!answer) return fail(answer.error());
+  for (milliseconds waited{0}; waited < kPatience; waited += kStep) {
+    if (!RuntimeDir::held(running->directory)) return 0;
+    std::this_thread::sleep_for(kStep);
+  }
+  complain("the machine did not end within 5 s");
+  return exit_code(base::Fault::kInternal);
+}
+
+}  // namespace soma
