@@ -91,7 +91,7 @@ struct NodeServer::Impl {
   std::string socket_path;
   RequestQueue queue;
   StatusPage status;
-  std::vector<std::unique_ptr<SysfsTree>> trees;
+  std::vector<std::unique_ptr<SysfsMirror>> trees;
   std::unique_ptr<Sessions> sessions;
   std::unique_ptr<IoLoop> io;  // last: its thread uses all of the above
 };
@@ -105,7 +105,7 @@ base::Result<std::unique_ptr<NodeServer>> NodeServer::start(Params params) {
   if (params.nodes.empty() || params.executor == nullptr) {
     return base::Error{base::Fault::kInternal, EINVAL, "device nodes", "no driver or executor"};
   }
-  auto page = StatusPage::create();
+  auto page = StatusPage::create(params.executor);
   if (!page) return page.error();
   auto impl = std::make_unique<Impl>(*params.executor, std::move(*page));
   auto directory = PrivateDirectory::create(params.directory);
@@ -123,7 +123,7 @@ base::Result<std::unique_ptr<NodeServer>> NodeServer::start(Params params) {
   for (size_t i = 0; i < params.nodes.size(); ++i) {
     CharDevice& device = *params.nodes[i];
     const std::string root = impl->directory->path() + "/node" + std::to_string(i);
-    impl->trees.push_back(std::make_unique<SysfsTree>(device, root, major));
+    impl->trees.push_back(std::make_unique<SysfsMirror>(device, root, major));
     nodes.push_back({&device, impl->trees.back().get()});
     NodeFacts fact;
     for (const int minor : device.minors()) {
@@ -133,7 +133,7 @@ base::Result<std::unique_ptr<NodeServer>> NodeServer::start(Params params) {
     fact.extra_paths = impl->trees.back()->extra_paths();
     facts.push_back(std::move(fact));
   }
-  impl->sessions = std::make_unique<Sessions>(std::move(nodes));
+  impl->sessions = std::make_unique<Sessions>(std::move(nodes), impl->status);
   IoLoop::Params io;
   io.listener = std::move(*listener);
   io.attribute_listener = std::move(*attributes);

@@ -69,7 +69,7 @@ std::string host_text(const char* path) {
 
 }  // namespace
 
-base::Status SysfsTree::prepare() {
+base::Status SysfsMirror::prepare() {
   if (prepared_) return {};
   prepared_ = true;
   std::error_code failed;
@@ -94,7 +94,7 @@ base::Status SysfsTree::prepare() {
   return add_file(kProcDevices, false, devices);
 }
 
-base::Status SysfsTree::add_device(int minor) {
+base::Status SysfsMirror::add_device(int minor) {
   const std::string name = "neuron" + std::to_string(minor);
   const std::string directory = root_ + kDevicesDir + name;
   std::error_code failed;
@@ -112,7 +112,8 @@ base::Status SysfsTree::add_device(int minor) {
                       "\nDEVNAME=" + name + "\n");
 }
 
-base::Status SysfsTree::add_file(const std::string& path, bool writable, const std::string& text) {
+base::Status SysfsMirror::add_file(const std::string& path, bool writable,
+                                   const std::string& text) {
   const std::string target = root_ + path;
   std::error_code failed;
   fs::create_directories(fs::path(target).parent_path(), failed);
@@ -120,12 +121,12 @@ base::Status SysfsTree::add_file(const std::string& path, bool writable, const s
   return replace_file(target, text, writable);
 }
 
-const SysfsTree::Attribute* SysfsTree::find(const std::string& path) const {
+const SysfsMirror::Attribute* SysfsMirror::find(const std::string& path) const {
   const auto found = attributes_.find(canonical(path));
   return found == attributes_.end() ? nullptr : &found->second;
 }
 
-base::Status SysfsTree::refresh(const std::string& path) {
+base::Status SysfsMirror::refresh(const std::string& path) {
   if (auto status = prepare(); !status) return status;
   const Attribute* attribute = find(path);
   if (attribute == nullptr) return {};
@@ -134,15 +135,18 @@ base::Status SysfsTree::refresh(const std::string& path) {
   return replace_file(root_ + canonical(path), *text, attribute->writable);
 }
 
-base::Result<std::string> SysfsTree::read(const std::string& path) {
+base::Result<std::string> SysfsMirror::read_writable(const std::string& path) {
   if (auto status = prepare(); !status) return status.error();
   const Attribute* attribute = find(path);
   if (attribute == nullptr)
     return base::Error{base::Fault::kUsage, ENOENT, path, "no such attribute"};
+  if (!attribute->writable) {
+    return base::Error{base::Fault::kUsage, EACCES, path, "attribute is read-only"};
+  }
   return device_.sysfs_read(attribute->device_path);
 }
 
-base::Status SysfsTree::write(const std::string& path, const std::string& text) {
+base::Status SysfsMirror::write(const std::string& path, const std::string& text) {
   if (auto status = prepare(); !status) return status;
   const Attribute* attribute = find(path);
   if (attribute == nullptr)
@@ -153,7 +157,7 @@ base::Status SysfsTree::write(const std::string& path, const std::string& text) 
   return device_.sysfs_write(attribute->device_path, text);
 }
 
-std::vector<std::string> SysfsTree::extra_paths() const {
+std::vector<std::string> SysfsMirror::extra_paths() const {
   std::vector<std::string> extra;
   for (const SysfsFile& file : device_.sysfs_files()) {
     if (!starts_with(file.path, kClassDir) && !starts_with(file.path, kDevicesDir) &&

@@ -252,6 +252,7 @@ void CcCore::publish() {
   base::store<uint32_t>(page + reg::kErrorPc, firmware_.error_pc());
   base::store<uint32_t>(page + reg::kFifoLevel, firmware_.fifo_level());
   base::store<uint32_t>(page + reg::kCurrentOp, firmware_.current_op());
+  base::store<uint32_t>(page + reg::kContractVersion, RegBlock::value(reg::kContractVersion));
 }
 
 CcCore& CcCoreGroup::core(uint32_t t) {

@@ -106,14 +106,17 @@ Location Fabric::locate(uint64_t address) const {
   return locate_register(address);
 }
 
-bool Fabric::is_register(uint64_t address) const {
+Space Fabric::reach(uint64_t address, uint64_t length) const {
   const Location at = locate(address);
-  if (at.space != Space::kPeer) return at.space == Space::kRegister;
-  Fabric* peer = port_ != nullptr ? port_->peer(at.index) : nullptr;
-  return peer != nullptr && peer->is_register(at.offset);
+  if (at.space == Space::kPeer) {
+    const Fabric* peer = peer_of(at);
+    return peer != nullptr ? peer->reach(at.offset, length) : Space::kNone;
+  }
+  if (length > at.length || (at.space == Space::kHost && host_ == nullptr)) return Space::kNone;
+  return at.space;
 }
 
-Fabric* Fabric::peer_of(const Location& at) {
+Fabric* Fabric::peer_of(const Location& at) const {
   Fabric* peer = port_ != nullptr ? port_->peer(at.index) : nullptr;
   return peer == this ? nullptr : peer;
 }

@@ -88,7 +88,10 @@ class Fabric {
   uint8_t* direct(uint64_t address, uint64_t length);
   SparseRange sparse(uint64_t address, uint64_t length);
   Location locate(uint64_t address) const;
-  bool is_register(uint64_t address) const;
+  bool is_register(uint64_t address) const { return reach(address, 4) == Space::kRegister; }
+  // What stands at [address, address + length), on whichever chip; kNone unless one space holds all
+  // of it. Host memory is taken on trust: only an access shows whether it is there.
+  Space reach(uint64_t address, uint64_t length) const;
 
   // Time plane. Domain of a DMA engine of this chip, for path().
   uint32_t domain_of_engine(uint32_t engine) const;
@@ -114,7 +117,7 @@ class Fabric {
   };
   Location locate_register(uint64_t address) const;
   Location locate_tpb(uint32_t nc, uint64_t offset) const;
-  Fabric* peer_of(const Location& at);
+  Fabric* peer_of(const Location& at) const;
   bool access(uint64_t address, uint8_t* data, size_t size, bool write, bool debug);
   BandwidthResource& crossing(uint32_t from, uint32_t to);
 

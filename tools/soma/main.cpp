@@ -71,6 +71,9 @@ class CommandLine {
       return app_.exit(success);
     } catch (const CLI::ExtrasError&) {
       return usage_error(unexpected(chosen(), chosen().remaining(true)));
+    } catch (const CLI::RequiredError&) {
+      if (argc > 1) return usage_error(unexpected(app_, {argv[1]}));
+      return usage_error("a command is required: run, up, exec, down or describe (--help)");
     } catch (const CLI::ParseError& error) {
       return usage_error(error.what());
     }

@@ -1,0 +1,2 @@
+#define KERNELS kKernelsBase
+#include "base/num/kernels.inc"

@@ -1,0 +1,65 @@
+// All DMA engines of one chip with their register windows: UDMA units, SDMA wrappers (configuration
+// and DMA-trace notification registers), error triggers, and the doorbell broadcast windows.
+// Source: hw-registers.md 2.3, 2.4, 3; docs/hardware-contract.md 6. Engines are made on first
+// touch.
+//
+// SDMA wrappers, DMA-trace queues and error triggers are storage: no documented effect depends on
+// them but the v2 broadcast group.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hw/dma/udma_engine.h"
+
+namespace hw {
+
+class Dma : public BusTarget {
+ public:
+  struct Options {
+    Tracer* tracer = nullptr;
+    bool timing_only = false;
+    uint32_t real_bytes = 512;  // timing_only.real_bytes
+    bool coalesce = true;
+  };
+
+  Dma(Fabric& fabric, EventQueue& events, const TimingParams& timing, Counters& counters,
+      AccessLog& log, const Options& options);
+  ~Dma() override;
+
+  // Calls map(device, size, base, name) for each register window of the block.
+  using Map =
+      std::function<bool(uint64_t device, uint64_t size, uint64_t base, const std::string& name)>;
+  [[nodiscard]] bool map_windows(const Map& map) const;
+  // Maps them straight into the fabric, without sockets.
+  [[nodiscard]] bool map_windows();
+
+  bool access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) override;
+
+  uint32_t engines() const { return static_cast<uint32_t>(engines_.size()); }
+  UdmaEngine& engine(uint32_t e);
+  // Device or core reset (hw-registers.md 8).
+  void reset_engine(uint32_t e);
+  void reset();
+  bool busy() const;
+  // Of the engines in use, in order.
+  std::vector<BandwidthResource*> resources() const;
+
+ private:
+  class Storage;
+  enum Region : uint32_t { kUdma, kSdma, kTraceNq, kErrorTrigger, kBroadcast };
+  static uint64_t base(Region region, uint32_t index) {
+    return static_cast<uint64_t>(region) << 40 | static_cast<uint64_t>(index) << 20;
+  }
+  Storage& storage(uint32_t e);
+  bool broadcast(uint32_t nc, uint64_t offset, uint8_t* data, size_t size, bool write, bool debug);
+
+  DmaContext context_;
+  std::vector<std::unique_ptr<UdmaEngine>> engines_;
+  std::vector<std::unique_ptr<Storage>> storage_;
+};
+
+}  // namespace hw

@@ -1,0 +1,155 @@
+#include "hw/dma/mover.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/num/reduce.h"
+
+namespace hw {
+
+namespace {
+constexpr uint64_t kSparseBytes = 4096;  // below a page there is no hole to keep
+
+bool overlaps(const uint8_t* a, uint64_t a_bytes, const uint8_t* b, uint64_t b_bytes) {
+  return a < b + b_bytes && b < a + a_bytes;
+}
+}  // namespace
+
+bool Mover::read_piece(uint64_t address, uint8_t* to, uint64_t length) {
+  if (const uint8_t* from = fabric_.direct(address, length)) {
+    std::memcpy(to, from, length);
+    return true;
+  }
+  if (!fabric_.is_register(address)) return fabric_.read(address, {to, length});
+  for (uint64_t i = 0; i < length; i += 4) {  // registers are read one by one
+    if (!fabric_.read(address + i, {to + i, 4})) return false;
+  }
+  return true;
+}
+
+bool Mover::write_piece(uint64_t address, const uint8_t* from, uint64_t length) {
+  if (uint8_t* to = fabric_.direct(address, length)) {
+    std::memcpy(to, from, length);
+    return true;
+  }
+  return fabric_.write(address, {from, length});
+}
+
+bool Mover::move_piece(uint64_t to, uint64_t from, uint64_t length, bool sparse, Outcome& outcome) {
+  if (sparse && length >= kSparseBytes) {
+    const SparseRange source = fabric_.sparse(from, length);
+    const SparseRange target = fabric_.sparse(to, length);
+    if (source.data != nullptr && target.data != nullptr) {
+      copy_sparse(target, source, length);
+      return true;
+    }
+  }
+  const uint8_t* source = fabric_.direct(from, length);
+  uint8_t* target = fabric_.direct(to, length);
+  if (source != nullptr && target != nullptr) {
+    std::memmove(target, source, length);
+    return true;
+  }
+  bounce_.resize(std::max<size_t>(bounce_.size(), length));
+  if (!read_piece(from, bounce_.data(), length)) {
+    outcome.m2s |= m2s_cause::kDataRead;
+    return false;
+  }
+  if (!write_piece(to, bounce_.data(), length)) {
+    outcome.s2m |= s2m_cause::kDataWrite;
+    return false;
+  }
+  return true;
+}
+
+// The sources form one stream, which fills the destinations in order.
+Mover::Outcome Mover::copy(const Buffer* buffers, const Packet& packet, bool sparse) {
+  Outcome outcome;
+  const Buffer* source = buffers;
+  const Buffer* target = buffers + packet.sources;
+  const Buffer* end = target + packet.destinations;
+  uint64_t in_source = 0;
+  uint64_t in_target = 0;
+  while (target != end) {
+    const uint64_t n = std::min(source->length - in_source, target->length - in_target);
+    if (n != 0 &&
+        !move_piece(target->address + in_target, source->address + in_source, n, sparse, outcome)) {
+      return outcome;
+    }
+    in_source += n;
+    in_target += n;
+    if (in_source == source->length) {
+      ++source;
+      in_source = 0;
+    }
+    if (in_target == target->length) {
+      ++target;
+      in_target = 0;
+    }
+  }
+  return outcome;
+}
+
+bool Mover::gather(const Buffer* buffers, const Packet& packet, uint8_t* to) {
+  uint64_t left = packet.bytes;
+  for (uint32_t i = 0; i < packet.sources && left != 0; ++i) {
+    const uint64_t n = std::min<uint64_t>(buffers[i].length, left);
+    if (!read_piece(buffers[i].address, to, n)) return false;
+    to += n;
+    left -= n;
+  }
+  return true;
+}
+
+// One fused pass from the sources to the destination. Where a pointer cannot span a buffer, or the
+// destination overlaps a source other than exactly, the pass goes through a bounce buffer.
+Mover::Outcome Mover::compute(const Buffer* buffers, const Packet& packet,
+                              const ComputeHeader& header) {
+  namespace num = base::num;
+  Outcome outcome;
+  const auto source_type = static_cast<num::Type>(header.op.src);
+  const auto type = static_cast<num::Type>(header.op.dst);
+  const uint64_t each = buffers[0].length;
+  bounce_.resize(std::max<size_t>(bounce_.size(), packet.bytes + each * packet.sources));
+  uint8_t* spill = bounce_.data() + packet.bytes;
+  std::array<const uint8_t*, kMaxSources> sources{};
+  for (uint32_t i = 0; i < packet.sources; ++i, spill += each) {
+    sources[i] = fabric_.direct(buffers[i].address, each);
+    if (sources[i] != nullptr) continue;
+    if (!read_piece(buffers[i].address, spill, each)) {
+      outcome.m2s |= m2s_cause::kDataRead;
+      return outcome;
+    }
+    sources[i] = spill;
+  }
+  const Buffer* target = buffers + packet.sources;
+  uint8_t* to = packet.destinations == 1 ? fabric_.direct(target->address, packet.bytes) : nullptr;
+  for (uint32_t i = 0; i < packet.sources && to != nullptr; ++i) {
+    const bool exact = sources[i] == to && each == packet.bytes;
+    if (!exact && overlaps(sources[i], each, to, packet.bytes)) to = nullptr;
+  }
+  num::Reduction reduction;
+  reduction.op = static_cast<num::Reduce>(header.op.op);
+  reduction.source_type = source_type;
+  reduction.type = type;
+  reduction.sources = sources.data();
+  reduction.count = packet.sources;
+  reduction.scale_bits = header.scale_bits.data();
+  reduction.has_constant = header.op.has_constant;
+  reduction.constant_kind = header.op.constant_kind;
+  reduction.constant_bits = header.op.constant_bits;
+  num::reduce(reduction, to != nullptr ? to : bounce_.data(), each / num::size_of(source_type));
+  if (to != nullptr) return outcome;
+  uint64_t done = 0;
+  for (uint32_t i = 0; i < packet.destinations; ++i) {
+    if (!write_piece(target[i].address, bounce_.data() + done, target[i].length)) {
+      outcome.s2m |= s2m_cause::kDataWrite;
+      return outcome;
+    }
+    done += target[i].length;
+  }
+  return outcome;
+}
+
+}  // namespace hw

@@ -1,0 +1,39 @@
+// The data plane of a DMA packet: copies, reductions and register accesses, with direct pointers
+// where there is plain memory. One pass per packet; no time passes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hw/dma/packet.h"
+#include "hw/mem/fabric.h"
+
+namespace hw {
+
+class Mover {
+ public:
+  explicit Mover(Fabric& fabric) : fabric_(fabric) {}
+
+  // Causes (m2s, s2m) that the transfer raised; both zero on success.
+  struct Outcome {
+    uint32_t m2s = 0;
+    uint32_t s2m = 0;
+    bool ok() const { return m2s == 0 && s2m == 0; }
+  };
+
+  // `buffers` are the packet's sources followed by its destinations. `sparse`: holes stay holes.
+  Outcome copy(const Buffer* buffers, const Packet& packet, bool sparse);
+  Outcome compute(const Buffer* buffers, const Packet& packet, const ComputeHeader& header);
+  // All source bytes of a packet as one stream; false on a bus error.
+  bool gather(const Buffer* buffers, const Packet& packet, uint8_t* to);
+
+ private:
+  bool read_piece(uint64_t address, uint8_t* to, uint64_t length);
+  bool write_piece(uint64_t address, const uint8_t* from, uint64_t length);
+  bool move_piece(uint64_t to, uint64_t from, uint64_t length, bool sparse, Outcome& outcome);
+
+  Fabric& fabric_;
+  std::vector<uint8_t> bounce_;
+};
+
+}  // namespace hw

@@ -1,0 +1,74 @@
+// One DMA packet as the engine sees it after descriptor prefetch: what it reads, what it writes,
+// how many descriptors it consumes. Source: hw-registers.md 3.5, 3.6; docs/hardware-contract.md 6.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "arch/contract/descriptor.h"
+#include "base/units.h"
+
+namespace hw {
+
+// Cause bits of the secondary interrupt groups (hw-registers.md 3.9), as the engine raises them.
+namespace m2s_cause {
+constexpr uint32_t kStreamResponse = 1u << 2;  // here: an operation word that is not modelled
+constexpr uint32_t kDataRead = 1u << 9;
+constexpr uint32_t kDescriptorRead = 1u << 12;
+constexpr uint32_t kPacketTooLong = 1u << 13;
+constexpr uint32_t kTooManyDescriptors = 1u << 14;
+constexpr uint32_t kFirst = 1u << 15;
+constexpr uint32_t kLast = 1u << 16;
+constexpr uint32_t kRingId = 1u << 17;
+}  // namespace m2s_cause
+namespace s2m_cause {
+constexpr uint32_t kDataWrite = 1u << 0;
+constexpr uint32_t kDescriptorRead = 1u << 10;
+constexpr uint32_t kRingId = 1u << 11;
+constexpr uint32_t kLengthMismatch = 1u << 24;
+}  // namespace s2m_cause
+
+enum Half : uint8_t { kM2s = 0, kS2m = 1 };
+
+struct Buffer {
+  uint64_t address = 0;
+  uint32_t length = 0;
+};
+
+// Constants of a compute packet, one per source (docs/hardware-contract.md 6).
+constexpr uint32_t kMaxSources = 16;
+
+struct Packet {
+  uint8_t queue = 0;
+  bool compute = false;
+  bool write_barrier = false;
+  bool dmb = false;
+  // Writes a register, or a word of host memory: a flag that someone may be watching. It takes
+  // effect when it is acknowledged; other data are there at the end of the packet.
+  bool signal = false;
+  uint16_t tx_descriptors = 0;
+  uint16_t rx_descriptors = 0;
+  uint32_t first_buffer = 0;  // sources, then destinations, in the buffer list of the run
+  uint16_t sources = 0;
+  uint16_t destinations = 0;
+  uint32_t source_bytes = 0;
+  uint32_t bytes = 0;       // destination bytes
+  uint32_t errors[2] = {};  // causes to raise per half when the packet starts
+  uint32_t noted[2] = {};   // causes that are masked and do not stop the packet
+  uint32_t generation[2] = {};
+  uint32_t header = 0;  // compute: index into the compute headers of the run
+  uint32_t first_charge = 0;
+  uint32_t charges = 0;
+  base::Ps read_latency = 0;
+  base::Ps start = 0;
+  base::Ps end = 0;
+  base::Ps visible = 0;  // when its writes are acknowledged
+};
+
+struct ComputeHeader {
+  contract::DmaCompute op;
+  std::array<uint32_t, kMaxSources> scale_bits{};  // fma: float32 scale of each source
+};
+
+}  // namespace hw

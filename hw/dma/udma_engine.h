@@ -1,0 +1,219 @@
+// One DMA engine: a UDMA unit (M2S half, S2M half, interrupt groups), 16 queue pairs.
+// Source: hw-registers.md 3; docs/hardware-contract.md 6; timing.md 5.
+//
+// Exact: registers, ring pointers and ids, doorbells, packet shapes, barriers, error causes, order.
+// Approximate: time. The engine moves one packet at a time; a packet starts when the one before has
+// ended on all resources of its path, reserves each of them at its start and ends when the last one
+// does. Descriptor fetch, first-byte and write-acknowledge latencies delay when descriptors and
+// writes become visible; they occupy nothing. RX descriptors must be there for the whole packet
+// before it starts. Missing: completion rings (no driver enables them), interrupts, CRC operations
+// (unsupported: they raise a stream response error), descriptor prefetch counters.
+//
+// While it is alone on its path, the engine executes many packets as one event (a run). The
+// arithmetic is that of single packets; when another reserves one of the resources, or another
+// queue of the engine becomes ready, what has not started is given back.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "contract/regs/udma.h"
+#include "hw/dma/mover.h"
+#include "hw/dma/packet.h"
+#include "hw/mem/fabric.h"
+#include "hw/reg/reg_block.h"
+#include "hw/stats.h"
+#include "hw/time/bandwidth.h"
+#include "hw/time/event_queue.h"
+
+namespace hw {
+
+// What all DMA engines of a chip share.
+struct DmaContext {
+  Fabric& fabric;
+  EventQueue& events;
+  const TimingParams& timing;
+  Counters& counters;
+  AccessLog& log;
+  Tracer* tracer = nullptr;
+  bool timing_only = false;
+  uint32_t real_bytes = 512;  // timing_only.real_bytes: payload up to this size always moves
+  bool coalesce = true;
+};
+
+struct RingPointer {
+  uint32_t index = 0;
+  uint32_t ring_id = 1;  // of the lap that `index` is in
+
+  RingPointer plus(uint32_t n, uint32_t length) const {
+    const uint64_t at = uint64_t{index} + n;
+    return {static_cast<uint32_t>(at % length), (ring_id + static_cast<uint32_t>(at / length)) & 3};
+  }
+  uint32_t word() const { return index | ring_id << 30; }
+};
+
+struct HalfQueue {
+  uint64_t base = 0;
+  uint32_t length = 0;
+  RingPointer tail, current;
+  uint32_t pending = 0;           // from current to tail
+  uint32_t requested = 0;         // of these, prefetch has been started for
+  uint32_t visible = 0;           // of these, prefetched
+  uint32_t generation = 0;        // counts resets
+  const uint8_t* ring = nullptr;  // the ring, when it lies in one piece of device memory
+};
+
+class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public Run {
+ public:
+  static constexpr uint32_t kQueues = contract::kQueuesPerEngine;
+
+  UdmaEngine(DmaContext& context, uint32_t index);
+  ~UdmaEngine() override;
+
+  static const RegTable<UdmaEngine>& table();
+
+  // As after a device reset: registers, queues, state; what is in flight is dropped.
+  void reset();
+  bool busy() const { return running_ || deferred_pending_ != 0; }
+  BandwidthResource& resource() { return resource_; }
+  const std::string& name() const { return resource_.name(); }
+
+  void on_event(const EventKey& key, uint32_t tag, uint64_t argument) override;
+  void yield_to(const EventKey& key) override;
+
+ private:
+  enum class State : uint8_t { kNormal, kDisabled, kAborted };
+  enum class Assembly : uint8_t { kNone, kPacket, kStalled, kError };
+  enum Tag : uint32_t { kTagReady, kTagWake, kTagStart, kTagEffect };
+
+  struct Queue {
+    HalfQueue half[2];
+    base::Ps visible_at = 0;     // when the last write of the queue is acknowledged
+    base::Ps barrier_until = 0;  // later writes must not be visible before
+    base::Ps wake_at = 0;        // last time scheduled for looking again at a stalled queue
+    uint32_t track = ~0u;
+  };
+  struct PlannedRun {
+    std::vector<Packet> packets;
+    std::vector<Buffer> buffers;
+    std::vector<ComputeHeader> headers;
+    std::vector<Charge> charges;
+    base::Ps barrier_before = 0;  // of the queue, when the run was planned
+    size_t done = 0;              // packets whose effect has been performed
+    bool claimed = false;         // reservations are not made yet, resources are claimed
+    void clear();
+  };
+  // A signal between the end of its packet, when its source was read, and its effect.
+  struct Deferred {
+    std::vector<Buffer> destinations;
+    std::vector<uint8_t> data;
+    EventQueue::Id event = 0;
+  };
+  struct LocalState {
+    BandwidthResource* resource;
+    BandwidthResource::State state;
+  };
+
+  // Registers (udma_registers.cpp).
+  template <Half H>
+  uint32_t read_status(uint32_t q, uint32_t, bool debug);
+  template <Half H>
+  uint32_t read_head(uint32_t q, uint32_t, bool debug);
+  template <Half H>
+  uint32_t read_tail(uint32_t q, uint32_t, bool);
+  template <Half H>
+  uint32_t read_current(uint32_t q, uint32_t, bool debug);
+  template <Half H>
+  void write_cfg(uint32_t q, uint32_t value);
+  template <Half H>
+  void write_base_lo(uint32_t q, uint32_t value);
+  template <Half H>
+  void write_base_hi(uint32_t q, uint32_t value);
+  template <Half H>
+  void write_length(uint32_t q, uint32_t value);
+  template <Half H>
+  void write_tail_inc(uint32_t q, uint32_t value);
+  template <Half H>
+  void write_sw_ctrl(uint32_t q, uint32_t value);
+  uint32_t read_state(uint32_t, uint32_t, bool);
+  void write_change_state(uint32_t, uint32_t value);
+  template <uint32_t Group>
+  void write_cause(uint32_t g, uint32_t value);
+  template <uint32_t Group>
+  void write_cause_set(uint32_t g, uint32_t value);
+  template <uint32_t Group>
+  void write_mask_clear(uint32_t g, uint32_t value);
+  template <uint32_t Group>
+  uint32_t read_irq_status(uint32_t g, uint32_t, bool);
+
+  // Queues.
+  Queue& queue(uint32_t q);
+  bool enabled(uint32_t q, Half h) const;
+  void request_prefetch(uint32_t q, Half h);
+  void reset_half(uint32_t q, Half h);
+  void ring_changed(HalfQueue& half);
+  bool fetch(HalfQueue& half, uint32_t offset, contract::Descriptor& to);
+  void kick(base::Ps at);
+  EventKey key(base::Ps at, Phase phase) const { return {at, component_, phase}; }
+
+  // Packets (udma_assembly.cpp).
+  Assembly assemble(uint32_t q, uint32_t tx_offset, uint32_t rx_offset, base::Ps at,
+                    base::Ps visible_at);
+  Assembly assemble_tx(Queue& queue, uint32_t offset, Packet& packet);
+  Assembly assemble_rx(Queue& queue, uint32_t offset, Packet& packet);
+  bool compute_shape(Packet& packet, const ComputeHeader& header);
+  bool check_ring_id(const HalfQueue& half, uint32_t offset, const contract::Descriptor& d, Half h,
+                     Packet& packet);
+  Assembly fail(Packet& packet, Half h, uint32_t cause);
+  void check_addresses(Packet& packet);
+  void charge(Packet& packet);
+  bool abort_masked(Half h, uint32_t cause) const;
+
+  // Scheduling (udma_engine.cpp).
+  void start(base::Ps at);
+  Assembly arbitrate(base::Ps at);
+  void wake_stalled(uint32_t q);
+  bool other_eligible(uint32_t q, base::Ps at);
+  void drop_erroneous(const Packet& packet);
+  void plan(base::Ps at);
+  void plan_run(base::Ps at, uint32_t q, size_t limit);
+  void reserve_planned();
+  BandwidthResource::State& local_state(BandwidthResource& resource);
+  void place(Packet& packet, base::Ps at, base::Ps end);
+  size_t run_limit() const;
+  void claim(bool set);
+  void settle(base::Ps now);
+  void finish(base::Ps until);
+  void complete(Packet& packet);
+  void defer(const Packet& packet);
+  void effect(uint64_t slot);
+  bool elided(const Packet& packet) const;
+  void count(const Packet& packet);
+  void raise(Half h, uint32_t cause);
+  void note(Half h, uint32_t cause);
+  void abort();
+
+  DmaContext& context_;
+  uint32_t index_;
+  uint32_t component_;
+  uint32_t domain_;
+  BandwidthResource resource_;
+  Mover mover_;
+  std::unique_ptr<Queue[]> queues_;
+  State state_ = State::kNormal;
+  bool running_ = false;
+  uint32_t active_ = 0;  // queues with prefetched M2S descriptors
+  uint32_t last_queue_ = kQueues - 1;
+  EventQueue::Id start_event_ = 0;
+  PlannedRun run_;
+  Charges scratch_;
+  std::vector<LocalState> local_;
+  uint32_t streak_ = 256;  // packets since the last time a run had to yield
+  std::vector<Deferred> deferred_;
+  std::vector<uint32_t> deferred_free_;
+  uint32_t deferred_pending_ = 0;
+};
+
+}  // namespace hw

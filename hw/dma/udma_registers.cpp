@@ -1,0 +1,243 @@
+// Registers and queue state of the UDMA engine (hw-registers.md 3.2 to 3.4, 3.7, 3.9).
+#include <algorithm>
+
+#include "hw/dma/udma_engine.h"
+
+namespace hw {
+
+namespace udma = contract::udma;
+
+namespace {
+// Descriptors that prefetch may hold ahead of execution (hw-registers.md 3.6 rule 3).
+constexpr uint32_t kPrefetchDepth = 128;
+constexpr uint32_t kIndexMask = 0xFF'FFFF;  // 24-bit indices and counts
+constexpr uint32_t kChangeNormal = 1;
+constexpr uint32_t kChangeDisable = 2;
+constexpr uint32_t kChangeAbort = 4;
+
+constexpr uint32_t group_of(Half h) {
+  return h == kM2s ? udma::kM2sQ : udma::kS2mQ;
+}
+}  // namespace
+
+const RegTable<UdmaEngine>& UdmaEngine::table() {
+  using E = UdmaEngine;
+  constexpr uint32_t m = udma::kM2sQ;
+  constexpr uint32_t s = udma::kS2mQ;
+  constexpr uint32_t primary = udma::kPrimaryIrq;
+  constexpr uint32_t secondary = udma::kSecondaryIrq;
+  constexpr uint32_t v2 = udma::kV2Irq;
+  static const RegTable<E> registers(
+      "udma", udma::kRegs, contract::kUdmaUnit,
+      {{udma::kM2sState, &E::read_state, nullptr},
+       {udma::kM2sChangeState, nullptr, &E::write_change_state},
+       {udma::kS2mState, &E::read_state, nullptr},
+       {udma::kS2mChangeState, nullptr, &E::write_change_state},
+       {m + udma::kM2sQCfg, nullptr, &E::write_cfg<kM2s>},
+       {m + udma::kM2sQStatus, &E::read_status<kM2s>, nullptr},
+       {m + udma::kM2sQRingBaseLo, nullptr, &E::write_base_lo<kM2s>},
+       {m + udma::kM2sQRingBaseHi, nullptr, &E::write_base_hi<kM2s>},
+       {m + udma::kM2sQRingLength, nullptr, &E::write_length<kM2s>},
+       {m + udma::kM2sQHead, &E::read_head<kM2s>, nullptr},
+       {m + udma::kM2sQTailInc, nullptr, &E::write_tail_inc<kM2s>},
+       {m + udma::kM2sQTail, &E::read_tail<kM2s>, nullptr},
+       {m + udma::kM2sQCurrent, &E::read_current<kM2s>, nullptr},
+       {m + udma::kM2sQSwCtrl, nullptr, &E::write_sw_ctrl<kM2s>},
+       {s + udma::kS2mQCfg, nullptr, &E::write_cfg<kS2m>},
+       {s + udma::kS2mQStatus, &E::read_status<kS2m>, nullptr},
+       {s + udma::kS2mQRingBaseLo, nullptr, &E::write_base_lo<kS2m>},
+       {s + udma::kS2mQRingBaseHi, nullptr, &E::write_base_hi<kS2m>},
+       {s + udma::kS2mQRingLength, nullptr, &E::write_length<kS2m>},
+       {s + udma::kS2mQHead, &E::read_head<kS2m>, nullptr},
+       {s + udma::kS2mQTailInc, nullptr, &E::write_tail_inc<kS2m>},
+       {s + udma::kS2mQTail, &E::read_tail<kS2m>, nullptr},
+       {s + udma::kS2mQCurrent, &E::read_current<kS2m>, nullptr},
+       {s + udma::kS2mQSwCtrl, nullptr, &E::write_sw_ctrl<kS2m>},
+       {primary + udma::kPrimaryIrqCause, nullptr, &E::write_cause<primary>},
+       {primary + udma::kPrimaryIrqCauseSet, nullptr, &E::write_cause_set<primary>},
+       {primary + udma::kPrimaryIrqMaskClear, nullptr, &E::write_mask_clear<primary>},
+       {primary + udma::kPrimaryIrqStatus, &E::read_irq_status<primary>, nullptr},
+       {secondary + udma::kSecondaryIrqCause, nullptr, &E::write_cause<secondary>},
+       {secondary + udma::kSecondaryIrqCauseSet, nullptr, &E::write_cause_set<secondary>},
+       {secondary + udma::kSecondaryIrqMaskClear, nullptr, &E::write_mask_clear<secondary>},
+       {secondary + udma::kSecondaryIrqStatus, &E::read_irq_status<secondary>, nullptr},
+       {v2 + udma::kV2IrqCause, nullptr, &E::write_cause<v2>},
+       {v2 + udma::kV2IrqCauseSet, nullptr, &E::write_cause_set<v2>},
+       {v2 + udma::kV2IrqMaskClear, nullptr, &E::write_mask_clear<v2>},
+       {v2 + udma::kV2IrqStatus, &E::read_irq_status<v2>, nullptr}});
+  return registers;
+}
+
+UdmaEngine::Queue& UdmaEngine::queue(uint32_t q) {
+  if (queues_ == nullptr) queues_ = std::make_unique<Queue[]>(kQueues);
+  return queues_[q];
+}
+
+bool UdmaEngine::enabled(uint32_t q, Half h) const {
+  constexpr uint32_t both = udma::kM2sQCfgEnable.mask() | udma::kM2sQCfgEnablePrefetch.mask();
+  return (value(group_of(h) + udma::kM2sQCfg, q) & both) == both;
+}
+
+template <Half H>
+uint32_t UdmaEngine::read_status(uint32_t q, uint32_t, bool debug) {
+  if (!debug) settle(context_.events.now());
+  const HalfQueue& half = queue(q).half[H];
+  const uint32_t cfg = value(group_of(H) + udma::kM2sQCfg, q);
+  uint32_t word = udma::kM2sQStatusUsed.set(0, half.pending);
+  word = udma::kM2sQStatusPrefetch.set(word, udma::kM2sQCfgEnablePrefetch.get(cfg));
+  word = udma::kM2sQStatusScheduler.set(word, udma::kM2sQCfgEnable.get(cfg));
+  return udma::kM2sQStatusFull.set(word, half.length != 0 && half.pending == half.length ? 1 : 0);
+}
+
+template <Half H>
+uint32_t UdmaEngine::read_head(uint32_t q, uint32_t, bool debug) {
+  if (!debug) settle(context_.events.now());
+  const HalfQueue& half = queue(q).half[H];
+  if (half.length == 0) return half.current.word();
+  return half.current.plus(std::min(half.visible, kPrefetchDepth), half.length).word();
+}
+
+template <Half H>
+uint32_t UdmaEngine::read_tail(uint32_t q, uint32_t, bool) {
+  return queue(q).half[H].tail.word();
+}
+
+template <Half H>
+uint32_t UdmaEngine::read_current(uint32_t q, uint32_t, bool debug) {
+  if (!debug) settle(context_.events.now());
+  return queue(q).half[H].current.word();
+}
+
+template <Half H>
+void UdmaEngine::write_cfg(uint32_t q, uint32_t value) {
+  settle(context_.events.now());
+  set_value(group_of(H) + udma::kM2sQCfg, value, q);
+  if (!enabled(q, H)) return;
+  request_prefetch(q, H);
+  // Descriptors that were prefetched before the queue was stopped go on.
+  if (queue(q).half[H].visible != 0) kick(context_.events.now() + 1);
+}
+
+void UdmaEngine::ring_changed(HalfQueue& half) {
+  half.ring = nullptr;
+  if (half.length == 0) return;
+  const uint64_t bytes = half.length * sizeof(contract::Descriptor);
+  const Location at = context_.fabric.locate(half.base);
+  if (at.space == Space::kHbm) half.ring = context_.fabric.direct(half.base, bytes);
+}
+
+template <Half H>
+void UdmaEngine::write_base_lo(uint32_t q, uint32_t value) {
+  constexpr uint32_t kAligned = ~63u;  // low 6 bits read as 0
+  settle(context_.events.now());
+  set_value(group_of(H) + udma::kM2sQRingBaseLo, value & kAligned, q);
+  HalfQueue& half = queue(q).half[H];
+  half.base = (half.base & ~0xFFFFFFFFull) | (value & kAligned);
+  ring_changed(half);
+}
+
+template <Half H>
+void UdmaEngine::write_base_hi(uint32_t q, uint32_t value) {
+  settle(context_.events.now());
+  set_value(group_of(H) + udma::kM2sQRingBaseHi, value, q);
+  HalfQueue& half = queue(q).half[H];
+  half.base = (half.base & 0xFFFFFFFFull) | static_cast<uint64_t>(value) << 32;
+  ring_changed(half);
+}
+
+template <Half H>
+void UdmaEngine::write_length(uint32_t q, uint32_t value) {
+  settle(context_.events.now());
+  set_value(group_of(H) + udma::kM2sQRingLength, value & kIndexMask, q);
+  HalfQueue& half = queue(q).half[H];
+  half.length = value & kIndexMask;
+  ring_changed(half);
+}
+
+template <Half H>
+void UdmaEngine::write_tail_inc(uint32_t q, uint32_t value) {
+  HalfQueue& half = queue(q).half[H];
+  const uint32_t n = value & kIndexMask;
+  // The increment of a queue without ring, or past the descriptors in flight, is a software error
+  // that hardware does not report; it is counted and has no effect.
+  if (n == 0 || half.pending > half.length || n > half.length - half.pending) {
+    ++context_.counters.bad_doorbells;
+    return;
+  }
+  ++context_.counters.doorbells;
+  half.tail = half.tail.plus(n, half.length);
+  half.pending += n;
+  if (enabled(q, H)) request_prefetch(q, H);
+}
+
+void UdmaEngine::request_prefetch(uint32_t q, Half h) {
+  HalfQueue& half = queue(q).half[h];
+  const uint32_t n = half.pending - half.requested;
+  if (n == 0) return;
+  half.requested = half.pending;
+  const uint64_t argument = q | static_cast<uint64_t>(h) << 4 | static_cast<uint64_t>(n) << 8 |
+                            static_cast<uint64_t>(half.generation) << 32;
+  const base::Ps latency = std::max<base::Ps>(context_.timing.dma_fetch, 1);
+  context_.events.schedule(key(context_.events.now() + latency, Phase::kReady), *this, kTagReady,
+                           argument);
+}
+
+void UdmaEngine::reset_half(uint32_t q, Half h) {
+  HalfQueue& half = queue(q).half[h];
+  half.tail = half.current = RingPointer{};
+  half.pending = half.requested = half.visible = 0;
+  ++half.generation;
+  if (h == kM2s) {
+    active_ &= ~(1u << q);
+    queue(q).visible_at = queue(q).barrier_until = 0;
+  }
+}
+
+template <Half H>
+void UdmaEngine::write_sw_ctrl(uint32_t q, uint32_t value) {
+  if (udma::kM2sQSwCtrlReset.get(value) == 0) return;
+  settle(context_.events.now());  // the packet in flight finishes, without touching the pointers
+  reset_half(q, H);
+}
+
+uint32_t UdmaEngine::read_state(uint32_t, uint32_t, bool) {
+  const uint32_t field = state_ == State::kAborted ? 2 : running_ ? 1 : 0;
+  return udma::kM2sStateCompletion.set(0, field) | udma::kM2sStateStream.set(0, field) |
+         udma::kM2sStateData.set(0, field) | udma::kM2sStatePrefetch.set(0, field);
+}
+
+void UdmaEngine::write_change_state(uint32_t, uint32_t value) {
+  if (value == kChangeAbort) {
+    abort();
+  } else if (value == kChangeDisable && state_ == State::kNormal) {
+    settle(context_.events.now());
+    state_ = State::kDisabled;
+  } else if (value == kChangeNormal) {
+    state_ = State::kNormal;
+    kick(context_.events.now() + 1);
+  }
+}
+
+// Interrupt groups. Cause bits are cleared by writing 0 (as the mask bits through mask_clear).
+template <uint32_t Group>
+void UdmaEngine::write_cause(uint32_t g, uint32_t value) {
+  set_value(Group, this->value(Group, g) & value, g);
+}
+
+template <uint32_t Group>
+void UdmaEngine::write_cause_set(uint32_t g, uint32_t value) {
+  set_value(Group, this->value(Group, g) | value, g);
+}
+
+template <uint32_t Group>
+void UdmaEngine::write_mask_clear(uint32_t g, uint32_t value) {
+  constexpr uint32_t mask = Group + udma::kSecondaryIrqMask;
+  set_value(mask, this->value(mask, g) & value, g);
+}
+
+template <uint32_t Group>
+uint32_t UdmaEngine::read_irq_status(uint32_t g, uint32_t, bool) {
+  return value(Group, g);
+}
+
+}  // namespace hw

@@ -1,0 +1,98 @@
+#include "runtime/collectives/bootstrap.h"
+
+#include <sys/eventfd.h>
+
+#include <thread>
+
+#include "runtime/collectives/bootstrap_state.h"
+#include "runtime/collectives/types.h"
+
+namespace ccl {
+
+class Bootstrap::Impl {
+ public:
+  Impl(const BootstrapOptions& options, base::UniqueFd wake) : state_(options, std::move(wake)) {}
+  ~Impl() {
+    state_.stop();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  BootstrapState& state() { return state_; }
+
+  void start(std::optional<RootAddress> root) {
+    if (state_.options().world == 1) {
+      wire::Table table;
+      table.peers = {{0, state_.options().record}};
+      state_.set_ready(std::move(table));
+      return;
+    }
+    thread_ = std::thread([this, root = std::move(root)] {
+      (state_.options().rank == 0 ? run_root : run_peer)(&state_, root);
+    });
+  }
+
+ private:
+  BootstrapState state_;
+  std::thread thread_;
+};
+
+Bootstrap::Bootstrap(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Bootstrap::~Bootstrap() = default;
+
+base::Result<std::unique_ptr<Bootstrap>> Bootstrap::open(BootstrapOptions options) {
+  if (options.world == 0 || options.world > wire::kMaxWorld || options.rank >= options.world) {
+    return base::Error{
+        base::Fault::kUsage, kNrtInvalid, "bootstrap",
+        "rank " + std::to_string(options.rank) + " in a world of " + std::to_string(options.world)};
+  }
+  std::optional<RootAddress> root;
+  if (!options.root_id.empty() && options.world > 1) {
+    base::Result<RootAddress> parsed = parse_root_id(options.root_id);
+    if (!parsed) return parsed.error();
+    root = std::move(*parsed);
+  }
+  base::UniqueFd wake(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!wake.valid()) return base::errno_error("bootstrap", "eventfd");
+  auto impl = std::make_unique<Impl>(options, std::move(wake));
+  impl->start(std::move(root));
+  return std::unique_ptr<Bootstrap>(new Bootstrap(std::move(impl)));
+}
+
+uint32_t Bootstrap::rank() const {
+  return impl_->state().options().rank;
+}
+uint32_t Bootstrap::world() const {
+  return impl_->state().options().world;
+}
+base::Status Bootstrap::wait_all() {
+  return impl_->state().wait_ready();
+}
+const std::vector<PeerInfo>& Bootstrap::table() const {
+  return impl_->state().table().peers;
+}
+uint64_t Bootstrap::cluster_id() const {
+  return impl_->state().table().cluster_id;
+}
+int64_t Bootstrap::epoch() const {
+  return impl_->state().table().epoch;
+}
+base::Result<uint32_t> Bootstrap::post(Blob blob) {
+  return impl_->state().post(std::move(blob));
+}
+base::Result<std::vector<Blob>> Bootstrap::collect(uint32_t ticket) {
+  return impl_->state().collect(ticket);
+}
+
+base::Result<std::vector<Blob>> Bootstrap::all_gather(Blob blob) {
+  const base::Result<uint32_t> ticket = post(std::move(blob));
+  if (!ticket) return ticket.error();
+  return collect(*ticket);
+}
+
+base::Status Bootstrap::barrier() {
+  const base::Result<std::vector<Blob>> done = all_gather({});
+  if (!done) return done.error();
+  return {};
+}
+
+}  // namespace ccl

@@ -1,0 +1,74 @@
+// What the callers of a Bootstrap and its I/O thread share, and the two I/O loops.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "runtime/collectives/bootstrap.h"
+#include "runtime/collectives/bootstrap_wire.h"
+
+namespace ccl {
+
+// All members are safe to call from any thread.
+class BootstrapState {
+ public:
+  BootstrapState(const BootstrapOptions& options, base::UniqueFd wake);
+
+  const BootstrapOptions& options() const { return options_; }
+  int wake_fd() const { return wake_.get(); }
+
+  // Callers.
+  base::Status wait_ready();
+  base::Result<uint32_t> post(Blob blob);
+  base::Result<std::vector<Blob>> collect(uint32_t ticket);
+  const wire::Table& table() const { return table_; }
+  void stop();
+
+  // I/O thread.
+  bool stopping();
+  void drain_wake();
+  void set_ready(wire::Table table);
+  void fail(const base::Error& error);
+  bool failed();
+  void leave(uint32_t rank);
+  bool has_left(uint32_t rank);
+  // Own contributions that are not sent yet; empty until the table is complete.
+  std::deque<std::pair<uint32_t, Blob>> take_posted();
+  // Contribution of another rank; false if it breaks the order of tags.
+  bool deliver(uint32_t rank, uint32_t tag, Blob blob);
+  void log(const std::string& text) const;
+
+ private:
+  struct Gather {
+    std::vector<std::optional<Blob>> blobs;
+    uint32_t count = 0;
+  };
+  Gather& gather(uint32_t tag);
+  bool hopeless(const Gather& gather) const;
+  void wake();
+
+  const BootstrapOptions options_;
+  base::UniqueFd wake_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ready_ = false;
+  bool stop_ = false;
+  wire::Table table_;
+  std::optional<base::Error> failure_;
+  std::vector<bool> left_;
+  std::vector<uint32_t> next_tag_;  // per rank
+  std::map<uint32_t, Gather> gathers_;
+  std::deque<std::pair<uint32_t, Blob>> posted_;
+};
+
+// The loops of the I/O thread; `root` unset: meet inside the process.
+void run_root(BootstrapState* state, const std::optional<RootAddress>& root);
+void run_peer(BootstrapState* state, const std::optional<RootAddress>& root);
+
+}  // namespace ccl

@@ -1,0 +1,58 @@
+#include "sim/timing_params.h"
+
+#include "arch/config/timing.h"
+
+namespace sim {
+
+hw::TimingParams timing_params(const config::Timing& timing) {
+  hw::TimingParams params;
+  params.dma_engine = timing.rate("dma.engine_gbps");
+  params.dma_chip = timing.rate("dma.chip_gbps");
+  const config::Ratio accumulate = timing.ratio("dma.accumulate_factor");
+  params.dma_accumulate_num = accumulate.num;
+  params.dma_accumulate_den = accumulate.den;
+  params.dma_fetch = timing.ps("dma.desc_fetch_ns");
+  params.dma_first_byte = timing.ps("dma.first_byte_ns");
+  params.dma_write_ack = timing.ps("dma.write_ack_ns");
+  params.dma_buffer = timing.ps("dma.packet_overhead_ns");
+
+  params.hbm_stack = timing.rate("hbm.stack_gbps");
+  params.hbm_latency = timing.ps("hbm.latency_ns");
+  params.core_fabric = timing.rate("fabric.core_to_core_gbps");
+  params.pcie = timing.rate("host.pcie_gbps");
+
+  params.clk_pe = timing.clock("clk.pe_ghz");
+  params.clk_act = timing.clock("clk.act_ghz");
+  params.clk_pool = timing.clock("clk.pool_ghz");
+  params.clk_dve = timing.clock("clk.dve_ghz");
+  params.clk_sp = timing.clock("clk.sp_ghz");
+
+  params.seq_alu_cycles = timing.integer("seq.alu_cycles");
+  params.seq_fetch = timing.ps("seq.fetch_ns");
+  params.seq_write = timing.ps("seq.write_ns");
+  params.sem_complete = timing.ps("sem.complete_to_visible_ns");
+  params.sem_start = timing.ps("sem.visible_to_start_ns");
+  params.dep_same_engine = timing.ps("dep.same_engine_ns");
+
+  params.eng_min_ii_cycles = timing.integer("eng.min_ii_cycles");
+  params.eng_min_ii_dynamic_cycles = timing.integer("eng.min_ii_dynamic_cycles");
+  params.eng_stride_penalty_bytes = timing.integer("eng.stride_penalty_bytes");
+  params.eng_stride_penalty_factor = timing.integer("eng.stride_penalty_factor");
+  params.dve_pipe_latency = timing.ps("dve.pipe_latency_ns");
+  params.dve_fp32_copy_speedup = timing.integer("dve.fp32_copy_speedup");
+  params.act_pipe_latency = timing.ps("act.pipe_latency_ns");
+  params.pe_mm_pipe_latency = timing.ps("pe.mm_pipe_latency_ns");
+  params.pool_pipe_latency = timing.ps("pool.pipe_latency_ns");
+  params.pool_start_cycles = timing.integer("pool.start_cycles");
+
+  params.cc_trigger = timing.ps("cc.trigger_ns");
+  params.cc_instr = timing.ps("cc.instr_ns");
+  params.cc_branch = timing.ps("cc.branch_ns");
+  params.cc_sem_wait = timing.ps("cc.sem_wait_ns");
+  params.cc_barrier = timing.ps("cc.barrier_ns");
+  params.nq_entry = timing.ps("nq.entry_ns");
+  params.mgmt_reset = timing.ps("mgmt.reset_us");
+  return params;
+}
+
+}  // namespace sim

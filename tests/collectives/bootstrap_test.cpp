@@ -1,0 +1,279 @@
+// Ranks that meet: threads and processes, bad texts, garbage on the port, dying peers.
+#include "runtime/collectives/bootstrap.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "base/fd.h"
+#include "runtime/collectives/bootstrap_wire.h"
+
+namespace ccl {
+namespace {
+
+// A port that is free now.
+uint16_t free_port() {
+  const base::UniqueFd fd(::socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  return ntohs(address.sin_port);
+}
+
+std::string root_on(uint16_t port) {
+  return "127.0.0.1:" + std::to_string(port);
+}
+
+base::UniqueFd connect_to(uint16_t port) {
+  for (int i = 0; i < 200; ++i) {
+    base::UniqueFd fd(::socket(AF_INET, SOCK_STREAM, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return fd;
+    ::usleep(10000);
+  }
+  return {};
+}
+
+BootstrapOptions options(uint32_t rank, uint32_t world, const std::string& root) {
+  BootstrapOptions o;
+  o.rank = rank;
+  o.world = world;
+  o.root_id = root;
+  o.record[0] = static_cast<uint8_t>(rank + 100);
+  o.give_up = std::chrono::seconds(20);
+  return o;
+}
+
+// What every rank does: three all-gathers of different sizes and a barrier. 0 if all is well.
+int take_part(uint32_t rank, uint32_t world, const std::string& root) {
+  auto b = Bootstrap::open(options(rank, world, root));
+  if (!b) return 1;
+  if (!(*b)->wait_all()) return 2;
+  if ((*b)->table().size() != world) return 3;
+  for (uint32_t r = 0; r < world; ++r) {
+    if ((*b)->table()[r].record[0] != r + 100) return 4;
+  }
+  for (size_t size : {size_t{0}, size_t{5}, size_t{300000}}) {
+    const auto all = (*b)->all_gather(Blob(size + rank, static_cast<uint8_t>(rank)));
+    if (!all) return 5;
+    for (uint32_t r = 0; r < world; ++r) {
+      if ((*all)[r] != Blob(size + r, static_cast<uint8_t>(r))) return 6;
+    }
+  }
+  return (*b)->barrier() ? 0 : 7;
+}
+
+void threads(uint32_t world, const std::string& root) {
+  std::vector<std::thread> ranks;
+  std::atomic<int> bad{0};
+  for (uint32_t r = 0; r < world; ++r) {
+    ranks.emplace_back([&, r] {
+      const int rc = take_part(r, world, root);
+      if (rc != 0) bad = rc;
+    });
+  }
+  for (auto& t : ranks) t.join();
+  EXPECT_EQ(bad, 0);
+}
+
+TEST(RootId, AcceptsThePublishedForms) {
+  EXPECT_EQ(parse_root_id("10.0.0.1:45654")->host, "10.0.0.1");
+  EXPECT_EQ(parse_root_id("10.0.0.1:45654")->port, 45654);
+  EXPECT_EQ(parse_root_id("[::1]:1")->host, "::1");
+  EXPECT_EQ(parse_root_id("localhost:61239")->host, "localhost");
+  const std::string longer(70, 'a');
+  EXPECT_TRUE(parse_root_id(longer + ".example.com:80"));
+}
+
+TEST(RootId, RefusalShowsTheForm) {
+  for (const char* text :
+       {"", "localhost", "localhost:", ":80", "1.2.3:80", "1.2.3.4:0", "1.2.3.4:65536", "::1:80",
+        "[::1]", "[1.2.3.4]:80", "[::g]:80", "a b:80", "host:80x", "host:-1", "host:999999"}) {
+    const auto r = parse_root_id(text);
+    ASSERT_FALSE(r) << text;
+    EXPECT_NE(r.error().what.find("please use format: <ipv4>:<port> or [<ipv6>]:<port>"),
+              std::string::npos);
+    EXPECT_NE(r.error().what.find(std::string("[") + text + "]"), std::string::npos);
+  }
+}
+
+TEST(Bootstrap, ThreadsMeetWithoutAnAddress) {
+  for (const uint32_t world : {1u, 2u, 3u, 8u}) threads(world, "");
+}
+
+TEST(Bootstrap, ThreadsMeetAtAnAddress) {
+  threads(2, root_on(free_port()));
+  threads(5, "localhost:" + std::to_string(free_port()));
+}
+
+TEST(Bootstrap, OneThreadOpensAllRanksInAnyOrder) {
+  std::vector<std::unique_ptr<Bootstrap>> ranks;
+  std::vector<uint32_t> tickets;
+  for (const uint32_t r : {2u, 0u, 1u}) {
+    auto b = Bootstrap::open(options(r, 3, ""));
+    ASSERT_TRUE(b);
+    tickets.push_back(*(*b)->post(Blob{static_cast<uint8_t>(r)}));
+    ranks.push_back(std::move(*b));
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    const auto all = ranks[i]->collect(tickets[i]);
+    ASSERT_TRUE(all) << all.error().message();
+    EXPECT_EQ(*all, (std::vector<Blob>{{0}, {1}, {2}}));
+  }
+}
+
+TEST(Bootstrap, ProcessesMeet) {
+  const std::string root = root_on(free_port());
+  constexpr uint32_t kWorld = 3;
+  std::vector<pid_t> children;
+  for (uint32_t r = 0; r < kWorld; ++r) {
+    const pid_t pid = ::fork();
+    if (pid == 0) ::_exit(take_part(r, kWorld, root));
+    children.push_back(pid);
+  }
+  for (const pid_t pid : children) {
+    int status = 0;
+    ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+  }
+}
+
+TEST(Bootstrap, BadOptions) {
+  EXPECT_FALSE(Bootstrap::open(options(2, 2, "")));
+  EXPECT_FALSE(Bootstrap::open(options(0, 0, "")));
+  EXPECT_FALSE(Bootstrap::open(options(0, 2, "nonsense")));
+}
+
+TEST(Bootstrap, GarbageOnThePortIsDropped) {
+  const uint16_t port = free_port();
+  auto root = Bootstrap::open(options(0, 2, root_on(port)));
+  ASSERT_TRUE(root);
+  std::vector<base::UniqueFd> strangers;
+  for (const std::string& text : {std::string("GET / HTTP/1.0\r\n\r\n"), std::string("OCCN"),
+                                  std::string(1, 'x'), std::string()}) {
+    strangers.push_back(connect_to(port));
+    ASSERT_TRUE(strangers.back().valid());
+    ASSERT_EQ(::send(strangers.back().get(), text.data(), text.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(text.size()));
+  }
+  auto peer = Bootstrap::open(options(1, 2, root_on(port)));
+  ASSERT_TRUE(peer);
+  EXPECT_TRUE((*root)->wait_all());
+  EXPECT_TRUE((*peer)->wait_all());
+}
+
+TEST(Bootstrap, WrongWorldOrRankIsRefusedWithAReason) {
+  const uint16_t port = free_port();
+  auto root = Bootstrap::open(options(0, 2, root_on(port)));
+  auto stranger = Bootstrap::open(options(1, 3, root_on(port)));
+  const base::Status status = (*stranger)->wait_all();
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().what.find("a world of 3 ranks, the root has 2"), std::string::npos);
+  auto first = Bootstrap::open(options(1, 2, root_on(port)));
+  EXPECT_TRUE((*first)->wait_all());
+  EXPECT_TRUE((*root)->wait_all());
+}
+
+TEST(Bootstrap, AKilledPeerIsAnErrorOnEveryRank) {
+  const std::string root = root_on(free_port());
+  const pid_t victim = ::fork();
+  if (victim == 0) {
+    auto b = Bootstrap::open(options(2, 3, root));
+    (void)(*b)->wait_all();
+    ::raise(SIGKILL);
+  }
+  std::vector<std::thread> ranks;
+  std::atomic<int> errors{0};
+  for (const uint32_t r : {0u, 1u}) {
+    ranks.emplace_back([&, r] {
+      auto b = Bootstrap::open(options(r, 3, root));
+      const auto all = (*b)->all_gather({1, 2, 3});
+      if (!all && all.error().what.find("connection closed by remote peer") != std::string::npos) {
+        ++errors;
+      }
+    });
+  }
+  for (auto& t : ranks) t.join();
+  EXPECT_EQ(errors, 2);
+  ::waitpid(victim, nullptr, 0);
+}
+
+TEST(Bootstrap, AKilledRootIsAnErrorOnEveryRank) {
+  const std::string root = root_on(free_port());
+  const pid_t victim = ::fork();
+  if (victim == 0) {
+    auto b = Bootstrap::open(options(0, 2, root));
+    (void)(*b)->wait_all();
+    ::raise(SIGKILL);
+  }
+  auto b = Bootstrap::open(options(1, 2, root));
+  const auto all = (*b)->all_gather({1});
+  ASSERT_FALSE(all);
+  EXPECT_NE(all.error().what.find("connection closed by remote peer"), std::string::npos);
+  ::waitpid(victim, nullptr, 0);
+}
+
+TEST(Bootstrap, LeavingInGoodOrderEndsWaits) {
+  auto root = Bootstrap::open(options(0, 2, ""));
+  auto peer = Bootstrap::open(options(1, 2, ""));
+  ASSERT_TRUE((*root)->wait_all());
+  ASSERT_TRUE((*peer)->wait_all());
+  const auto ticket = (*root)->post({1});
+  peer->reset();
+  EXPECT_FALSE((*root)->collect(*ticket));
+}
+
+TEST(Bootstrap, MissingPeersWarnAndTimeOut) {
+  std::atomic<int> warnings{0};
+  BootstrapOptions o = options(0, 2, "");
+  o.warn_every = std::chrono::milliseconds(100);
+  o.give_up = std::chrono::milliseconds(400);
+  o.log = [&](const std::string& text) {
+    if (text.find("Timeout waiting for incoming connection") == 0) ++warnings;
+  };
+  auto b = Bootstrap::open(o);
+  const base::Status status = (*b)->wait_all();
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, 5);  // NRT_TIMEOUT
+  EXPECT_GE(warnings, 2);
+}
+
+TEST(Bootstrap, ARankThatNeverMetAnyoneCloses) {
+  auto b = Bootstrap::open(options(1, 2, root_on(free_port())));
+  ASSERT_TRUE(b);
+  ::usleep(150000);
+}
+
+// A rank that breaks the protocol after a correct HELLO ends the job; nobody hangs or crashes.
+TEST(Bootstrap, ABrokenPeerEndsTheJob) {
+  for (const bool huge : {false, true}) {
+    const uint16_t port = free_port();
+    auto root = Bootstrap::open(options(0, 2, root_on(port)));
+    const base::UniqueFd fd = connect_to(port);
+    const wire::Hello hello = wire::make_hello(2, 1, {});
+    wire::Header header;
+    header.type = static_cast<uint32_t>(huge ? wire::Type::kBlob : wire::Type::kTable);
+    header.rank = 1;
+    header.length = huge ? 0xFFFFFFFF : 0;
+    ASSERT_EQ(::send(fd.get(), &hello, sizeof hello, 0), static_cast<ssize_t>(sizeof hello));
+    ASSERT_EQ(::send(fd.get(), &header, sizeof header, 0), static_cast<ssize_t>(sizeof header));
+    EXPECT_FALSE((*root)->barrier());
+  }
+}
+
+}  // namespace
+}  // namespace ccl

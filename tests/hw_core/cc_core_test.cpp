@@ -1,0 +1,234 @@
+#include "hw/cc/cc_core.h"
+
+#include <sys/mman.h>
+
+#include "arch/contract/cc_program.h"
+#include "contract/regs/cc.h"
+#include "contract/regs/nq.h"
+#include "contract/regs/sem.h"
+#include "tests/hw_core/core_bench.h"
+
+namespace {
+
+namespace cc = contract::cc;
+namespace sem = contract::sem;
+using contract::CcError;
+using contract::CcStatus;
+using contract::cc_program::Op;
+using contract::cc_program::Record;
+using hw_test::read32;
+using hw_test::write32;
+
+Record rec(Op op, uint32_t imm = 0, uint64_t address = 0, uint8_t flags = 0) {
+  Record r;
+  r.op = static_cast<uint8_t>(op);
+  r.flags = flags;
+  r.imm = imm;
+  r.address = address;
+  return r;
+}
+
+class CcCores : public ::testing::Test {
+ protected:
+  CcCores()
+      : group_(6, [this](uint32_t t) {
+          return std::make_unique<hw::CcCore>(
+              hw::CcCore::Params{0, 1, t, 100 + t},
+              hw::CcCore::Context{bench_.queue, bench_.fabric, nq_, hub_, bench_.counters,
+                                  bench_.log, bench_.timing});
+        }) {
+    for (uint32_t t = 0; t < 6; ++t) {
+      const contract::Window window = bench_.map().topsp(t);
+      EXPECT_TRUE(bench_.fabric.map(window.device, window.size, group_,
+                                    t * contract::topsp::kWindow, "cc"));
+    }
+  }
+  uint64_t at(uint32_t t, uint64_t offset) { return bench_.map().topsp(t).device + offset; }
+  void load(uint32_t t, const std::vector<Record>& records, uint32_t op = 0) {
+    std::vector<uint8_t> bytes(records.size() * 16);
+    std::memcpy(bytes.data(), records.data(), bytes.size());
+    ASSERT_TRUE(bench_.fabric.write(at(t, contract::topsp::kProgram) + 16 * 8 * op, bytes));
+    ASSERT_TRUE(bench_.fabric.write32(at(t, cc::kOp) + op * cc::kOpStride, 8 * op));
+  }
+  void write(uint32_t t, uint64_t offset, uint32_t value) {
+    ASSERT_TRUE(bench_.fabric.write32(at(t, offset), value));
+  }
+  uint32_t read(uint32_t t, uint64_t offset) {
+    uint32_t value = ~0u;
+    EXPECT_TRUE(bench_.fabric.read32(at(t, offset), value));
+    return value;
+  }
+  CcStatus status(uint32_t t) { return static_cast<CcStatus>(read(t, cc::kStatus)); }
+  uint64_t inc(uint32_t t, uint32_t s) { return at(t, sem::kInc + 4 * s); }
+
+  hw_test::CoreBench bench_;
+  hw::NqBlock nq_{{50, base::ns(50)}, bench_.queue, bench_.fabric, &bench_.counters};
+  hw::BarrierHub hub_;
+  hw::CcCoreGroup group_;
+};
+
+TEST_F(CcCores, ResetValuesAndUntouchedCores) {
+  EXPECT_EQ(group_.touched(3), nullptr);
+  EXPECT_EQ(status(3), CcStatus::kReset);
+  EXPECT_EQ(read(3, cc::kContractVersion), 0x10000u);
+  EXPECT_NE(group_.touched(3), nullptr);
+  EXPECT_EQ(group_.touched(2), nullptr);
+}
+
+TEST_F(CcCores, RunsAnOperationInItsTime) {
+  load(0, {rec(Op::kSemWait, 1, 4), rec(Op::kSemAdd, 2, inc(1, 9)), rec(Op::kDone)});
+  write(0, cc::kControl, 1);
+  bench_.queue.run_all();
+  EXPECT_EQ(status(0), CcStatus::kIdle);
+  write(0, cc::kTrigger, 0);
+  bench_.queue.run_all();
+  EXPECT_EQ(status(0), CcStatus::kWaiting);
+  EXPECT_EQ(group_.core(0).waits_for(), "semaphore 4 >= 1, which is 0, in operation 0 at record 0");
+  const base::Ps before = bench_.queue.now();
+  write(0, sem::kInc + 4 * 4, 1);
+  bench_.queue.run_all();
+  // 1 ps to react, 50 ns for the wait, 50 ns for the add, 50 ns for DONE.
+  EXPECT_EQ(bench_.queue.now() - before, base::ns(150) + 1);
+  EXPECT_EQ(read(1, sem::kRead + 4 * 9), 2u);
+  EXPECT_EQ(status(0), CcStatus::kIdle);
+}
+
+TEST_F(CcCores, BarrierOpensOnlyWhenReleased) {
+  const uint64_t cell = at(0, cc::kBarrier + 5 * cc::kBarrierStride);
+  for (uint32_t t = 0; t < 2; ++t) {
+    load(t, {rec(Op::kBarrier, 2, t == 0 ? cell : bench_.map().peer_address(0, cell)),
+             rec(Op::kSemAdd, 1, inc(2, t)), rec(Op::kDone)});
+    write(t, cc::kControl, 1);
+  }
+  write(0, cc::kTrigger, 0);
+  bench_.queue.run_all();
+  EXPECT_FALSE(hub_.release_ready());
+  EXPECT_EQ(read(0, cc::kBarrier + 5 * cc::kBarrierStride), 1u);
+  EXPECT_EQ(group_.core(0).waits_for(),
+            "barrier cell 5 of d0.cc0, where 1 of 2 have arrived, in operation 0 at record 0");
+  write(1, cc::kTrigger, 0);
+  bench_.queue.run_all();
+  EXPECT_EQ(read(2, sem::kRead), 0u);
+  EXPECT_TRUE(hub_.release_ready());
+  bench_.queue.run_all();
+  EXPECT_EQ(read(2, sem::kRead), 1u);
+  EXPECT_EQ(read(2, sem::kRead + 4), 1u);
+  EXPECT_EQ(read(0, cc::kBarrier + 5 * cc::kBarrierStride), 0u);
+  EXPECT_EQ(read(0, cc::kBarrier + 5 * cc::kBarrierStride + 4), 1u);
+  EXPECT_FALSE(hub_.release_ready());
+}
+
+TEST_F(CcCores, BarrierMembersMustAgree) {
+  const uint64_t cell = at(3, cc::kBarrier);
+  for (uint32_t t = 0; t < 2; ++t) {
+    load(t, {rec(Op::kBarrier, 2 + t, cell), rec(Op::kDone)});
+    write(t, cc::kControl, 1);
+    write(t, cc::kTrigger, 0);
+  }
+  bench_.queue.run_all();
+  EXPECT_EQ(status(0), CcStatus::kError);
+  EXPECT_EQ(status(1), CcStatus::kError);
+  EXPECT_EQ(read(0, cc::kErrorCode), static_cast<uint32_t>(CcError::kBadInstruction));
+}
+
+TEST_F(CcCores, BarrierOfNobodyIsABusError) {
+  load(0, {rec(Op::kBarrier, 2, at(0, cc::kBarrier) + 4), rec(Op::kDone)});
+  write(0, cc::kControl, 1);
+  write(0, cc::kTrigger, 0);
+  bench_.queue.run_all();
+  EXPECT_EQ(read(0, cc::kErrorCode), static_cast<uint32_t>(CcError::kBusError));
+}
+
+TEST_F(CcCores, ErrorsStopOneCoreOnly) {
+  write32(nq_, contract::nq::kSet + contract::nq::kSetBaseHi,
+          static_cast<uint32_t>(bench_.host_address(0) >> 32));
+  write32(nq_, contract::nq::kSet + contract::nq::kSetSize, 64);
+  load(0, {rec(Op::kWrite, 1, 0x0FFF'0000'0000), rec(Op::kDone)});
+  load(1, {rec(Op::kWrite, 1, inc(1, 0)), rec(Op::kDone)});
+  for (uint32_t t = 0; t < 2; ++t) {
+    write(t, cc::kControl, 1);
+    write(t, cc::kTrigger, 0);
+  }
+  bench_.queue.run_all();
+  EXPECT_EQ(status(0), CcStatus::kError);
+  EXPECT_EQ(read(0, cc::kErrorCode), static_cast<uint32_t>(CcError::kBusError));
+  EXPECT_EQ(status(1), CcStatus::kIdle);
+  const auto entry = base::load<contract::NqEntry>(bench_.host.bytes.data());
+  EXPECT_EQ(entry.type(), contract::NqType::kError);
+  EXPECT_EQ(entry.payload, static_cast<uint32_t>(CcError::kBusError));
+  write(0, cc::kControl, 4);
+  EXPECT_EQ(status(0), CcStatus::kReset);
+}
+
+TEST_F(CcCores, HaltedCoreIgnoresItsSemaphoreUntilRun) {
+  load(0, {rec(Op::kSemWait, 1, 4), rec(Op::kSemAdd, 1, inc(1, 0)), rec(Op::kDone)});
+  write(0, cc::kControl, 1);
+  write(0, cc::kTrigger, 0);
+  bench_.queue.run_all();
+  write(0, cc::kControl, 2);
+  EXPECT_EQ(status(0), CcStatus::kHalted);
+  write(0, sem::kInc + 4 * 4, 1);
+  bench_.queue.run_all();
+  EXPECT_EQ(read(1, sem::kRead), 0u);
+  write(0, cc::kControl, 1);
+  bench_.queue.run_all();
+  EXPECT_EQ(read(1, sem::kRead), 1u);
+}
+
+TEST_F(CcCores, HaltAtBarrierArrivesOnce) {
+  const uint64_t cell = at(0, cc::kBarrier);
+  load(0, {rec(Op::kBarrier, 1, cell), rec(Op::kSemAdd, 1, inc(0, 0)), rec(Op::kDone)});
+  write(0, cc::kControl, 1);
+  write(0, cc::kTrigger, 0);
+  bench_.queue.run_all();
+  write(0, cc::kControl, 2);
+  write(0, cc::kControl, 1);
+  bench_.queue.run_all();
+  EXPECT_EQ(read(0, cc::kBarrier), 1u);
+  EXPECT_TRUE(hub_.release_ready());
+  bench_.queue.run_all();
+  EXPECT_EQ(read(0, sem::kRead), 1u);
+}
+
+TEST_F(CcCores, ResetLeavesBarrierAndKeepsProgram) {
+  const uint64_t cell = at(0, cc::kBarrier);
+  load(0, {rec(Op::kBarrier, 1, cell), rec(Op::kDone)});
+  write(0, cc::kControl, 1);
+  write(0, cc::kTrigger, 0);
+  bench_.queue.run_all();
+  write(0, sem::kSet, 5);
+  group_.core(0).reset();
+  EXPECT_EQ(read(0, cc::kBarrier), 0u);
+  EXPECT_FALSE(hub_.release_ready());
+  EXPECT_EQ(read(0, sem::kRead), 0u);
+  EXPECT_EQ(read(0, contract::topsp::kProgram) & 0xFF, static_cast<uint32_t>(Op::kBarrier));
+  bench_.queue.run_all();
+  EXPECT_EQ(status(0), CcStatus::kReset);
+}
+
+TEST_F(CcCores, MappedWindowShowsStatus) {
+  const auto fd = group_.core(0).pages().share("cc0");
+  ASSERT_TRUE(fd.ok());
+  void* page = ::mmap(nullptr, 0x3000, PROT_READ, MAP_SHARED, *fd, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  const auto* words = static_cast<const uint32_t*>(page);
+  load(0, {rec(Op::kSemWait, 1, 4), rec(Op::kDone)});
+  write(0, cc::kControl, 1);
+  write(0, cc::kTrigger, 0);
+  bench_.queue.run_all();
+  EXPECT_EQ(words[cc::kStatus / 4], static_cast<uint32_t>(CcStatus::kWaiting));
+  write(0, sem::kInc + 4 * 4, 1);
+  bench_.queue.run_all();
+  EXPECT_EQ(words[cc::kStatus / 4], static_cast<uint32_t>(CcStatus::kIdle));
+  EXPECT_EQ(words[(sem::kRead + 16) / 4], 1u);
+  ::munmap(page, 0x3000);
+}
+
+TEST_F(CcCores, FifoOverflowAndLevel) {
+  for (int i = 0; i < 256; ++i) write(0, cc::kTrigger, 0);
+  EXPECT_EQ(read(0, cc::kFifoLevel), 256u);
+  write(0, cc::kTrigger, 0);
+  EXPECT_EQ(read(0, cc::kErrorCode), static_cast<uint32_t>(CcError::kFifoOverflow));
+}
+
+}  // namespace

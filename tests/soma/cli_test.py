@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""The command line of the tool, from outside: exit codes, messages, describe. cli_test.py SOMA DATA"""
+import json
+import pathlib
+import subprocess
+import sys
+import unittest
+
+DATA = pathlib.Path(sys.argv.pop(2))
+TOOL = sys.argv.pop(1)
+
+
+def run(*arguments):
+    result = subprocess.run([TOOL, *map(str, arguments)], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    return result.returncode, result.stdout, result.stderr
+
+
+class CommandLine(unittest.TestCase):
+    def assert_usage(self, arguments, *words):
+        status, output, errors = run(*arguments)
+        self.assertEqual(status, 2, errors)
+        self.assertEqual(output, "")
+        for word in words:
+            self.assertIn(word, errors)
+
+    def test_usage_errors_list_what_is_valid(self):
+        self.assert_usage([], "run, up, exec, down or describe")
+        self.assert_usage(["rnu"], "'rnu'", "run")
+        self.assert_usage(["run", "--platfrom", "x"], "--platfrom", "--platform")
+        self.assert_usage(["run", "--platform"], "--platform")
+        self.assert_usage(["run"], "no command")
+        self.assert_usage(["run", "--policy", "never", "--", "true"], "epoch", "overlap")
+        self.assert_usage(["run", "--clock", "sand", "--", "true"], "virtual", "host")
+        self.assert_usage(["run", "--platform", "trn9", "--", "true"], "'trn9'", "trn1.2xlarge")
+        self.assert_usage(["run", "--set", "dma.engin_gbps=1", "--", "true"], "dma.engine_gbps")
+        self.assert_usage(["run", "--set", "dma.engine_gbps", "--", "true"], "name=value")
+        self.assert_usage(["run", "--set", "dma.engine_gbps=0", "--", "true"], "greater than zero")
+        self.assert_usage(["run", "--timing-file", "trn2", "--", "true"], "generation")
+        self.assert_usage(["run", "--log", "loud", "--", "true"], "debug")
+        self.assert_usage(["describe", "--", "true"], "no command is expected")
+        self.assert_usage(["exec", "--name", "no-such-machine", "--", "true"], "soma up")
+        self.assert_usage(["down", "--name", "no-such-machine"], "soma up")
+        self.assert_usage(["up", "--name", "../x"], "letters")
+
+    def test_help_and_version(self):
+        self.assertEqual(run("--help")[0], 0)
+        self.assertIn("--platform", run("run", "--help")[1])
+        self.assertRegex(run("--version")[1], r"^\d+\.\d+\.\d+\n$")
+
+    def test_describe_prints_the_platform_that_was_loaded(self):
+        files = sorted((DATA / "platforms").glob("*.json"))
+        self.assertEqual(run("describe")[1].split(), [path.stem for path in files])
+        for path in files:
+            status, output, errors = run("describe", "--platform", path.stem, "--json")
+            self.assertEqual(status, 0, errors)
+            self.assertEqual(json.loads(output), json.loads(path.read_text()))
+            self.assertEqual(run("describe", "--platform", path)[0], 0)
+
+    def test_describe_timing_shows_values_sources_and_overrides(self):
+        rows = json.loads(run("describe", "--timing", "--json", "--set", "dma.engine_gbps=8.5")[1])
+        names = [row["name"] for row in rows]
+        self.assertEqual(names, list(json.loads(
+            (DATA / "timing" / "trn1.json").read_text())["parameters"]))
+        engine = rows[names.index("dma.engine_gbps")]
+        self.assertEqual((engine["value"], engine["default"]), ("8.5", "17"))
+        text = run("describe", "--timing", "--set", "dma.engine_gbps=8.5")[1]
+        self.assertIn("(default 17)", text)
+        self.assertIn("clk.dve_ghz", run("describe", "--timing", "--platform", "trn2.48xlarge")[1])
+
+    def test_describe_support(self):
+        table = json.loads((DATA / "support.json").read_text())["features"]
+        self.assertEqual(json.loads(run("describe", "--support", "--json")[1]), table)
+        self.assertEqual(len(run("describe", "--support")[1].splitlines()), len(table))
+
+
+if __name__ == "__main__":
+    unittest.main()
