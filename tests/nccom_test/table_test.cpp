@@ -59,7 +59,7 @@ TEST(Table, PercentilesAreWholeMicroseconds) {
   EXPECT_EQ(row.times_us, (std::vector<double>{50.9, 50, 99, 1}));
   const Table table(o, {1024});
   EXPECT_NE(table.header().find("time:avg(us)    time:p50(us)    time:p99(us)"), std::string::npos);
-  EXPECT_NE(table.line(row).find("50.9              50              99               1"),
+  EXPECT_NE(table.line(row).find("50.9              50              99              1"),
             std::string::npos)
       << table.line(row);
 }

@@ -60,9 +60,14 @@ Row evaluate(const Options& o, const Measurement& m) {
     row.times_us.push_back(
         stat.percentile < 0 ? average : std::round(percentile_us(m.durations_ps, stat.percentile)));
   }
-  const double unit = o.gib ? 1024.0 * 1024 * 1024 : 1e9;
-  if (average > 0) row.algbw = static_cast<double>(m.size) / (average * 1e-6) / unit;
-  row.busbw = row.algbw * bus_factor(o.operation, o.group_ranks());
+  // Bytes per microsecond; in this order 1024 bytes in 5 us print as 0.2048.
+  const double unit = o.gib ? 1024.0 * 1024 * 1024 / 1e6 : 1e3;
+  const auto bytes = static_cast<double>(m.size);
+  const double factor = bus_factor(o.operation, o.group_ranks());
+  if (average > 0) {
+    row.algbw = bytes / average / unit;
+    row.busbw = bytes * factor / average / unit;
+  }
   return row;
 }
 
