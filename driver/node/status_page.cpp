@@ -7,8 +7,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <new>
 #include <string>
+
+#include "arch/pcie/pcie.h"
 
 namespace driver {
 namespace {
@@ -21,8 +24,9 @@ uint64_t monotonic_ns() {
 
 }  // namespace
 
-base::Result<StatusPage> StatusPage::create() {
+base::Result<StatusPage> StatusPage::create(const pcie::HostExecutor* executor) {
   StatusPage page;
+  page.executor_ = executor;
   auto fd = base::make_memfd("neuron-status", sizeof(StatusLayout));
   if (!fd) return fd.error();
   page.fd_ = std::move(*fd);
@@ -40,18 +44,31 @@ base::Result<StatusPage> StatusPage::create() {
 
 void StatusPage::machine_busy() {
   if (busy()) return;
+  if (executor_ != nullptr) shown_until_ = executor_->now();
   StatusLayout* page = layout();
   page->sequence.fetch_add(1, std::memory_order_acq_rel);
-  page->busy_since_ns.store(monotonic_ns(), std::memory_order_relaxed);
+  page->busy_since_ns.store(monotonic_ns(), std::memory_order_release);
   page->sequence.fetch_add(1, std::memory_order_release);
 }
 
 void StatusPage::machine_progress(base::Ps elapsed) {
-  publish(elapsed, true);
+  publish(elapsed - std::min(elapsed, shown_early_), true);
+  shown_early_ = 0;
+  if (executor_ != nullptr) shown_until_ = executor_->now();
 }
 
 void StatusPage::machine_idle(base::Ps elapsed) {
-  publish(elapsed, false);
+  publish(elapsed - std::min(elapsed, shown_early_), false);
+  shown_early_ = 0;
+}
+
+void StatusPage::show_progress() {
+  if (executor_ == nullptr || !busy()) return;
+  const base::Ps now = executor_->now();
+  const base::Ps more = now - shown_until_;
+  shown_until_ = now;
+  shown_early_ += more;
+  publish(more, true);
 }
 
 void StatusPage::publish(base::Ps elapsed, bool still_busy) {
@@ -60,9 +77,9 @@ void StatusPage::publish(base::Ps elapsed, bool still_busy) {
   const uint64_t now = monotonic_ns();
   const uint64_t since = page->busy_since_ns.load(std::memory_order_relaxed);
   page->sequence.fetch_add(1, std::memory_order_acq_rel);
-  if (since != 0) page->busy_wall_ns.fetch_add(now - since, std::memory_order_relaxed);
-  page->simulated_ns.store(simulated_ps_ / base::kPsPerNs, std::memory_order_relaxed);
-  page->busy_since_ns.store(still_busy && since != 0 ? now : 0, std::memory_order_relaxed);
+  if (since != 0) page->busy_wall_ns.fetch_add(now - since, std::memory_order_release);
+  page->simulated_ns.store(simulated_ps_ / base::kPsPerNs, std::memory_order_release);
+  page->busy_since_ns.store(still_busy && since != 0 ? now : 0, std::memory_order_release);
   page->sequence.fetch_add(1, std::memory_order_release);
   page->generation.fetch_add(1, std::memory_order_release);
   syscall(SYS_futex, &page->generation, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);

@@ -99,7 +99,7 @@ class DmaBench {
       : timing(config.timing),
         fabric({"d0", {config.gen}, 0}, timing, log),
         dma(fabric, events, timing, counters, log, config.options),
-        host(16 << 20),
+        host(8 << 20),
         recorder(events) {
     fabric.set_host(&host);
     EXPECT_TRUE(dma.map_windows());
