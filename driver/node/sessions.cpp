@@ -174,7 +174,7 @@ void Sessions::mmap(std::shared_ptr<Connection> channel, const wire::Header& hea
   reply.length = target->length;
   reply.bar_offset = target->mmio_bar_offset;
   reply.writable = pass_writable ? 1 : 0;
-  reply.store_is_mmio = target->store_is_mmio && target->writable ? 1 : 0;
+  reply.store_is_mmio = target->store_is_mmio ? 1 : 0;
   // Before the answer: the client may ask for the address's placement with its next request.
   if (body.address != 0) {
     file->device->mmap_done(file->id, body.address, body.offset, length, call.caller);
