@@ -14,6 +14,14 @@
 #include "sim/report.h"
 #include "sim/trace_adapter.h"
 
+// SystemC's library has a main of its own that calls this; ours is used instead, but the library
+// still wants the symbol.
+__attribute__((visibility("default"))) int sc_main(int argc, char* argv[]) {
+  (void)argc;
+  (void)argv;
+  return 0;
+}
+
 namespace sim {
 namespace {
 
