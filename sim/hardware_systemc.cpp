@@ -38,6 +38,7 @@ class SystemcHardware final : public Hardware {
   bool run(base::Ps limit) override {
     return machine_.run_to_quiescence(limit) == hw::RunOutcome::kQuiescent;
   }
+  std::vector<base::Ps> take_released() override { return machine_.take_released(); }
   std::optional<base::Error> failure() const override { return machine_.error(); }
   std::vector<std::string> waiting() const override { return machine_.who_waits(); }
 

@@ -206,7 +206,10 @@ Report Machine::take_report() {
   Report report(params.platform, params.timing,
                 params.policy == Policy::kEpoch ? "epoch" : "overlap",
                 params.policy == Policy::kEpoch, params.timing_only);
-  report.add_active_time(parts.loop->take_active_time());
+  const MainLoop::Activities activities = parts.loop->take_activities();
+  report.add_active_time(activities.active);
+  report.add_activities("request", activities.requests);
+  report.add_activities("barrier release", activities.releases);
   report.add_slices(parts.loop->take_slices());
   parts.hardware->collect(report);
   for (auto& each : parts.drivers) {
