@@ -14,12 +14,14 @@ class BasicSpan {
  public:
   constexpr BasicSpan() = default;
   constexpr BasicSpan(Byte* data, size_t size) : data_(data), size_(size) {}
-  BasicSpan(std::vector<uint8_t>& bytes) : data_(bytes.data()), size_(bytes.size()) {}  // NOLINT
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  BasicSpan(std::vector<uint8_t>& bytes) : data_(bytes.data()), size_(bytes.size()) {}
   template <typename B = Byte, typename = std::enable_if_t<std::is_const_v<B>>>
-  BasicSpan(const std::vector<uint8_t>& bytes)
-      : data_(bytes.data()), size_(bytes.size()) {}  // NOLINT
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  BasicSpan(const std::vector<uint8_t>& bytes) : data_(bytes.data()), size_(bytes.size()) {}
   template <typename B = Byte, typename = std::enable_if_t<std::is_const_v<B>>>
-  BasicSpan(BasicSpan<uint8_t> other) : data_(other.data()), size_(other.size()) {}  // NOLINT
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  BasicSpan(const BasicSpan<uint8_t>& other) : data_(other.data()), size_(other.size()) {}
 
   constexpr Byte* data() const { return data_; }
   constexpr size_t size() const { return size_; }

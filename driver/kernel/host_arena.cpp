@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -29,7 +30,9 @@ std::optional<uint64_t> HostArena::allocate(uint64_t size, uint64_t align) {
   const uint64_t rounded = (size + kPage - 1) & ~(kPage - 1);
   const auto phys = pool_.allocate(rounded, align < kPage ? kPage : align);
   if (!phys) return std::nullopt;
-  scrub(*phys, rounded);
+  // Fresh pages stay untouched: a host with many devices allocates much that nobody ever uses.
+  if (*phys < fresh_) clear(*phys, std::min(rounded, fresh_ - *phys));
+  fresh_ = std::max(fresh_, *phys + rounded);
   live_.emplace(*phys, rounded);
   allocated_ += rounded;
   return phys;
@@ -38,13 +41,13 @@ std::optional<uint64_t> HostArena::allocate(uint64_t size, uint64_t align) {
 void HostArena::free(uint64_t phys) {
   const auto it = live_.find(phys);
   if (it == live_.end()) return;
-  if (it->second > kClearInPlace) scrub(phys, it->second);  // returns the pages to the system
+  if (it->second > kClearInPlace) clear(phys, it->second);  // returns the pages to the system
   pool_.free(phys, it->second);
   allocated_ -= it->second;
   live_.erase(it);
 }
 
-void HostArena::scrub(uint64_t phys, uint64_t size) {
+void HostArena::clear(uint64_t phys, uint64_t size) {
   if (size > kClearInPlace &&
       ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                   static_cast<off_t>(fd_offset(phys)), static_cast<off_t>(size)) == 0) {

@@ -46,13 +46,14 @@ class HostArena : public pcie::HostMemory {
 
  private:
   HostArena(base::UniqueFd fd, base::Mapping mapping);
-  void scrub(uint64_t phys, uint64_t size);
+  void clear(uint64_t phys, uint64_t size);
 
   base::UniqueFd fd_;
   base::Mapping mapping_;
   FirstFitPool pool_;
   std::map<uint64_t, uint64_t> live_;  // phys -> page-rounded size
   uint64_t allocated_ = 0;
+  uint64_t fresh_ = kPhysBase;  // never handed out from here on, so known to be zero
 };
 
 }  // namespace driver

@@ -67,7 +67,6 @@ void KernelDriver::probe_all() {
     context_.log(error);
     probe_errors_.push_back(std::move(error));
   }
-  sysfs_ = std::make_unique<SysfsTree>(*this, params_);
   probed_ = true;
   context_.executor.wake(&probed_);
 }
@@ -187,7 +186,7 @@ base::Result<int> KernelDriver::open(int minor, int flags, const Caller& caller)
   while (!probed_) context_.executor.wait(&probed_, pcie::HostExecutor::kForever);
   NeuronDevice* found = device(minor);
   if (found == nullptr) return errno_of(ENODEV, node_name(minor), "no such device");
-  OpenFile file{minor, flags, (flags & O_ACCMODE) == O_WRONLY};
+  OpenFile file{minor, flags, (flags & O_WRONLY) != 0};
   if (!file.free_access) {
     TaskLock lock(found->node_mutex, context_.executor);
     ++found->open_count;
@@ -230,18 +229,26 @@ void KernelDriver::release(int file) {
   if (--found.open_count == 0) found.last_close();
 }
 
+SysfsTree* KernelDriver::sysfs() const {
+  if (probed_ && sysfs_ == nullptr) sysfs_ = std::make_unique<SysfsTree>(*this, params_);
+  return sysfs_.get();
+}
+
 std::vector<SysfsFile> KernelDriver::sysfs_files() const {
-  return sysfs_ == nullptr ? std::vector<SysfsFile>{} : sysfs_->files();
+  const SysfsTree* tree = sysfs();
+  return tree == nullptr ? std::vector<SysfsFile>{} : tree->files();
 }
 
 base::Result<std::string> KernelDriver::sysfs_read(const std::string& path) {
-  if (sysfs_ == nullptr) return errno_of(ENOENT, path, "the driver is still probing");
-  return sysfs_->read(path);
+  const SysfsTree* tree = sysfs();
+  if (tree == nullptr) return errno_of(ENOENT, path, "the driver is still probing");
+  return tree->read(path);
 }
 
 base::Status KernelDriver::sysfs_write(const std::string& path, const std::string& text) {
-  if (sysfs_ == nullptr) return errno_of(ENOENT, path, "the driver is still probing");
-  return sysfs_->write(path, text);
+  SysfsTree* tree = sysfs();
+  if (tree == nullptr) return errno_of(ENOENT, path, "the driver is still probing");
+  return tree->write(path, text);
 }
 
 }  // namespace driver

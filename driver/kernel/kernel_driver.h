@@ -85,9 +85,10 @@ class KernelDriver : public CharDevice {
   void probe_all();
   std::string probe_one(const DeviceSlot& slot);
   bool assign_index(NeuronDevice& device) const;
+  SysfsTree* sysfs() const;  // null while probing
 
   std::vector<DeviceSlot> slots_;
-  Params params_;
+  mutable Params params_;  // sysfs may change them at any time
   Counters counters_;
   Context context_;
   PlatformType platform_;
@@ -96,7 +97,7 @@ class KernelDriver : public CharDevice {
   RangeMarks range_marks_;
   std::map<int, OpenFile> files_;
   int next_file_ = 1;
-  std::unique_ptr<SysfsTree> sysfs_;  // from the end of the probe on
+  mutable std::unique_ptr<SysfsTree> sysfs_;  // built when first asked for
   bool probed_ = false;
   std::vector<std::string> probe_errors_;
 };

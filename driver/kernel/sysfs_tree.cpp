@@ -133,7 +133,8 @@ bool parse(const std::string& text, uint64_t& value) {
 
 }  // namespace
 
-SysfsTree::SysfsTree(KernelDriver& driver, Params& params) : driver_(driver), params_(params) {
+SysfsTree::SysfsTree(const KernelDriver& driver, Params& params)
+    : driver_(driver), params_(params) {
   for (const int minor : driver.minors()) {
     add_device(*driver.device(minor), kClassDir + ("neuron" + std::to_string(minor) + "/"));
   }

@@ -20,7 +20,7 @@ struct Params;
 
 class SysfsTree {
  public:
-  SysfsTree(KernelDriver& driver, Params& params);
+  SysfsTree(const KernelDriver& driver, Params& params);
 
   std::vector<SysfsFile> files() const;
   base::Result<std::string> read(const std::string& path) const;
@@ -47,7 +47,7 @@ class SysfsTree {
   void add_module();
   static std::string normalised(const std::string& path);
 
-  KernelDriver& driver_;
+  const KernelDriver& driver_;
   Params& params_;
   int notify_delay_ = -1;  // one switch for all devices
   std::map<std::string, Attribute> attributes_;

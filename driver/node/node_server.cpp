@@ -105,7 +105,7 @@ base::Result<std::unique_ptr<NodeServer>> NodeServer::start(Params params) {
   if (params.nodes.empty() || params.executor == nullptr) {
     return base::Error{base::Fault::kInternal, EINVAL, "device nodes", "no driver or executor"};
   }
-  auto page = StatusPage::create();
+  auto page = StatusPage::create(params.executor);
   if (!page) return page.error();
   auto impl = std::make_unique<Impl>(*params.executor, std::move(*page));
   auto directory = PrivateDirectory::create(params.directory);
@@ -133,7 +133,7 @@ base::Result<std::unique_ptr<NodeServer>> NodeServer::start(Params params) {
     fact.extra_paths = impl->trees.back()->extra_paths();
     facts.push_back(std::move(fact));
   }
-  impl->sessions = std::make_unique<Sessions>(std::move(nodes));
+  impl->sessions = std::make_unique<Sessions>(std::move(nodes), impl->status);
   IoLoop::Params io;
   io.listener = std::move(*listener);
   io.attribute_listener = std::move(*attributes);

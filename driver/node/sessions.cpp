@@ -99,7 +99,7 @@ void Sessions::open(std::shared_ptr<Connection> connection, const wire::Header& 
   const Caller caller = {header.pid, header.tid, &memory};
   const auto opened = device.open(body.minor, body.flags, caller);
   if (!opened) {
-    connection->reply(header, errno_of(opened.error()));
+    answer(*connection, header, errno_of(opened.error()));
     return;
   }
   auto file = std::make_shared<File>();
@@ -123,45 +123,45 @@ void Sessions::open(std::shared_ptr<Connection> connection, const wire::Header& 
   connection->open_flags = file->flags;
   connection->token = file->token;
   const wire::OpenReply reply = {0, file->token, file->minor, file->flags};
-  connection->reply(header, &reply, sizeof reply);
+  answer(*connection, header, &reply, sizeof reply);
 }
 
 void Sessions::ioctl(std::shared_ptr<Connection> channel, const wire::Header& header,
                      const wire::IoctlBody& body) {
   auto file = find(header);
-  if (file == nullptr) return channel->reply(header, -EBADF);
+  if (file == nullptr) return answer(*channel, header, -EBADF);
   int64_t result;
   {
     Call call(*this, file, *channel, header,
               "ioctl " + std::to_string(uapi::request_number(body.request)));
     result = file->device->ioctl(file->id, body.request, body.argument, call.caller);
   }
-  channel->reply(header, result);
+  answer(*channel, header, result);
 }
 
 void Sessions::mmap(std::shared_ptr<Connection> channel, const wire::Header& header,
                     const wire::MmapBody& body) {
   auto file = find(header);
-  if (file == nullptr) return channel->reply(header, -EBADF);
+  if (file == nullptr) return answer(*channel, header, -EBADF);
   const bool shared = (body.flags & MAP_TYPE) != MAP_PRIVATE;
   const bool write = (body.protection & PROT_WRITE) != 0;
   // Checks that a kernel makes before it asks the driver (driver-ioctl.md 4.1).
   if (!readable(file->flags) || (write && shared && !writable(file->flags))) {
-    return channel->reply(header, -EACCES);
+    return answer(*channel, header, -EACCES);
   }
   if (body.length == 0 || body.offset % kPageSize != 0 || body.length > UINT64_MAX - kPageSize) {
-    return channel->reply(header, -EINVAL);
+    return answer(*channel, header, -EINVAL);
   }
   const uint64_t length = (body.length + kPageSize - 1) & ~(kPageSize - 1);
   Call call(*this, file, *channel, header, "mmap");
   const auto target = file->device->mmap(file->id, body.offset, length,
                                          (body.protection & PROT_READ) != 0, write, call.caller);
-  if (!target) return channel->reply(header, errno_of(target.error()));
+  if (!target) return answer(*channel, header, errno_of(target.error()));
   base::UniqueFd clone;
   const bool pass_writable = target->writable && !target->store_is_mmio;
   if (!pass_writable) {
     clone = read_only_clone(target->fd);
-    if (!clone.valid()) return channel->reply(header, -ENFILE);
+    if (!clone.valid()) return answer(*channel, header, -ENFILE);
   }
   wire::MmapReply reply = {};
   reply.fd_offset = target->fd_offset;
@@ -169,54 +169,58 @@ void Sessions::mmap(std::shared_ptr<Connection> channel, const wire::Header& hea
   reply.bar_offset = target->mmio_bar_offset;
   reply.writable = pass_writable ? 1 : 0;
   reply.store_is_mmio = target->store_is_mmio && target->writable ? 1 : 0;
-  channel->reply(header, &reply, sizeof reply, pass_writable ? target->fd : clone.get());
+  // Before the answer: the client may ask for the address's placement with its next request.
+  if (body.address != 0) {
+    file->device->mmap_done(file->id, body.address, body.offset, length, call.caller);
+  }
+  answer(*channel, header, &reply, sizeof reply, pass_writable ? target->fd : clone.get());
 }
 
 void Sessions::munmap(std::shared_ptr<Connection> channel, const wire::Header& header,
                       const wire::MunmapBody& body) {
   auto file = find(header);
-  if (file == nullptr) return channel->reply(header, -EBADF);
+  if (file == nullptr) return answer(*channel, header, -EBADF);
   {
     Call call(*this, file, *channel, header, "munmap");
     file->device->munmap(file->id, body.offset, body.length, call.caller);
   }
-  channel->reply(header, 0);
+  answer(*channel, header, 0);
 }
 
 void Sessions::mmio_write(std::shared_ptr<Connection> channel, const wire::Header& header,
                           const wire::MmioWriteBody& body) {
   auto file = find(header);
-  if (file == nullptr) return channel->reply(header, -EBADF);
-  if (body.bar_offset % sizeof(uint32_t) != 0) return channel->reply(header, -EINVAL);
+  if (file == nullptr) return answer(*channel, header, -EBADF);
+  if (body.bar_offset % sizeof(uint32_t) != 0) return answer(*channel, header, -EINVAL);
   int64_t result;
   {
     Call call(*this, file, *channel, header, "register store");
     result = file->device->mmio_write(file->id, body.bar_offset, body.value, call.caller);
   }
-  channel->reply(header, result);
+  answer(*channel, header, result);
 }
 
 void Sessions::flush(std::shared_ptr<Connection> channel, const wire::Header& header) {
   auto file = find(header);
-  if (file == nullptr) return channel->reply(header, -EBADF);
+  if (file == nullptr) return answer(*channel, header, -EBADF);
   {
     Call call(*this, file, *channel, header, "close");
     file->device->flush(file->id, call.caller);
     file->users[header.pid] = false;
   }
-  channel->reply(header, 0);
+  answer(*channel, header, 0);
 }
 
 void Sessions::sysfs_refresh(std::shared_ptr<Connection> channel, const wire::Header& header,
                              const std::string& path) {
   const auto status = nodes_[header.node].sysfs->refresh(path);
-  channel->reply(header, status ? 0 : errno_of(status.error()));
+  answer(*channel, header, status ? 0 : errno_of(status.error()));
 }
 
 void Sessions::sysfs_open(std::shared_ptr<Connection> writer, const wire::Header& header,
                           const std::string& path, bool readable) {
-  const auto text = nodes_[header.node].sysfs->read(path);
-  writer->reply(header, text ? 0 : errno_of(text.error()));
+  const auto text = nodes_[header.node].sysfs->read_writable(path);
+  answer(*writer, header, text ? 0 : errno_of(text.error()));
   if (text && readable) writer->send_text(*text);
 }
 

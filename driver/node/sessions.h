@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "driver/node/connection.h"
+#include "driver/node/status_page.h"
 #include "driver/node/sysfs_tree.h"
 
 namespace driver {
@@ -25,7 +26,8 @@ class Sessions {
     CharDevice* device;
     SysfsMirror* sysfs;
   };
-  explicit Sessions(std::vector<Node> nodes) : nodes_(std::move(nodes)) {}
+  Sessions(std::vector<Node> nodes, StatusPage& status)
+      : nodes_(std::move(nodes)), status_(status) {}
 
   // Requests; each sends exactly one answer. Bodies have been checked for size, `header.node` for
   // range.
@@ -72,12 +74,19 @@ class Sessions {
   };
   struct Call;  // brackets one call of CharDevice on a file
 
+  // Sends the answer, after the time that the request took has reached the clients' clock.
+  template <typename... Answer>
+  void answer(Connection& connection, const wire::Header& header, const Answer&... answer) {
+    status_.show_progress();
+    connection.reply(header, answer...);
+  }
   std::shared_ptr<File> find(const wire::Header& header);
   void flush_as(File& file, int32_t tgid);
   void release_if_done(const std::shared_ptr<File>& file);
   void exit_process(int32_t tgid);
 
   std::vector<Node> nodes_;
+  StatusPage& status_;
   uint64_t next_number_ = 1;
   std::map<uint64_t, std::shared_ptr<File>> files_;  // by number: the order of opening
   std::map<uint64_t, uint64_t> by_token_;

@@ -7,8 +7,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <new>
 #include <string>
+
+#include "arch/pcie/pcie.h"
 
 namespace driver {
 namespace {
@@ -21,8 +24,9 @@ uint64_t monotonic_ns() {
 
 }  // namespace
 
-base::Result<StatusPage> StatusPage::create() {
+base::Result<StatusPage> StatusPage::create(const pcie::HostExecutor* executor) {
   StatusPage page;
+  page.executor_ = executor;
   auto fd = base::make_memfd("neuron-status", sizeof(StatusLayout));
   if (!fd) return fd.error();
   page.fd_ = std::move(*fd);
@@ -40,6 +44,7 @@ base::Result<StatusPage> StatusPage::create() {
 
 void StatusPage::machine_busy() {
   if (busy()) return;
+  if (executor_ != nullptr) shown_until_ = executor_->now();
   StatusLayout* page = layout();
   page->sequence.fetch_add(1, std::memory_order_acq_rel);
   page->busy_since_ns.store(monotonic_ns(), std::memory_order_relaxed);
@@ -47,11 +52,23 @@ void StatusPage::machine_busy() {
 }
 
 void StatusPage::machine_progress(base::Ps elapsed) {
-  publish(elapsed, true);
+  publish(elapsed - std::min(elapsed, shown_early_), true);
+  shown_early_ = 0;
+  if (executor_ != nullptr) shown_until_ = executor_->now();
 }
 
 void StatusPage::machine_idle(base::Ps elapsed) {
-  publish(elapsed, false);
+  publish(elapsed - std::min(elapsed, shown_early_), false);
+  shown_early_ = 0;
+}
+
+void StatusPage::show_progress() {
+  if (executor_ == nullptr || !busy()) return;
+  const base::Ps now = executor_->now();
+  const base::Ps more = now - shown_until_;
+  shown_until_ = now;
+  shown_early_ += more;
+  publish(more, true);
 }
 
 void StatusPage::publish(base::Ps elapsed, bool still_busy) {

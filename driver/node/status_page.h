@@ -7,17 +7,25 @@
 #include "base/units.h"
 #include "driver/node/virtual_clock.h"
 
+namespace pcie {
+class HostExecutor;
+}
+
 namespace driver {
 
 class StatusPage {
  public:
-  static base::Result<StatusPage> create();
+  // `executor`, when given, tells simulated time for show_progress.
+  static base::Result<StatusPage> create(const pcie::HostExecutor* executor = nullptr);
 
   // The machine starts to run; no effect when it runs already.
   void machine_busy();
   // The machine still runs; `elapsed` of simulated time passed since machine_busy or the last call.
   // Lets a client's clock move during a long activity, and wakes polling clients.
   void machine_progress(base::Ps elapsed);
+  // A request is about to be answered: its client must not read a clock that has not seen the time
+  // that it took. What is shown here is taken off the next `elapsed`.
+  void show_progress();
   // The machine is quiescent; `elapsed` as above.
   void machine_idle(base::Ps elapsed);
   bool busy() const { return layout()->busy_since_ns.load(std::memory_order_relaxed) != 0; }
@@ -35,6 +43,9 @@ class StatusPage {
   base::UniqueFd read_only_;
   base::Mapping mapping_;
   base::Ps simulated_ps_ = 0;
+  const pcie::HostExecutor* executor_ = nullptr;
+  base::Ps shown_until_ = 0;  // simulated time
+  base::Ps shown_early_ = 0;  // by show_progress since the last `elapsed`
 };
 
 }  // namespace driver

@@ -135,11 +135,14 @@ base::Status SysfsMirror::refresh(const std::string& path) {
   return replace_file(root_ + canonical(path), *text, attribute->writable);
 }
 
-base::Result<std::string> SysfsMirror::read(const std::string& path) {
+base::Result<std::string> SysfsMirror::read_writable(const std::string& path) {
   if (auto status = prepare(); !status) return status.error();
   const Attribute* attribute = find(path);
   if (attribute == nullptr)
     return base::Error{base::Fault::kUsage, ENOENT, path, "no such attribute"};
+  if (!attribute->writable) {
+    return base::Error{base::Fault::kUsage, EACCES, path, "attribute is read-only"};
+  }
   return device_.sysfs_read(attribute->device_path);
 }
 

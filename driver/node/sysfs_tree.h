@@ -25,7 +25,8 @@ class SysfsMirror {
   // Brings the file that a client names (class or devices form) up to date. Names of directories
   // and unknown names succeed without effect: the client's own open reports what is there.
   base::Status refresh(const std::string& path);
-  base::Result<std::string> read(const std::string& path);
+  // The text of an attribute that a client opens for writing.
+  base::Result<std::string> read_writable(const std::string& path);
   base::Status write(const std::string& path, const std::string& text);
   // Files outside the standard directories, which clients must redirect one by one.
   std::vector<std::string> extra_paths() const;

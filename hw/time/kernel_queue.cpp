@@ -1,5 +1,7 @@
 #include "hw/time/kernel_queue.h"
 
+#include <exception>
+
 namespace hw {
 
 namespace {
@@ -9,7 +11,8 @@ base::Ps kernel_now() {
 }
 }  // namespace
 
-KernelQueue::KernelQueue(const sc_core::sc_module_name& name) : sc_module(name) {
+KernelQueue::KernelQueue(const sc_core::sc_module_name& name, Failed failed)
+    : sc_module(name), failed_(std::move(failed)) {
   if (sc_core::sc_get_time_resolution() != sc_core::sc_time(1, sc_core::SC_PS)) {
     SC_REPORT_FATAL("time", "the time resolution must be 1 ps");
   }
@@ -31,9 +34,18 @@ void KernelQueue::next_time_changed() {
   wake_.notify(sc_core::sc_time::from_value(next > now ? next - now : 0));
 }
 
+void KernelQueue::run_events() {
+  if (!failed_) return run_until(kernel_now());
+  try {
+    run_until(kernel_now());
+  } catch (const std::exception& e) {
+    failed_({base::Fault::kInternal, 0, name(), e.what()});
+  }
+}
+
 void KernelQueue::run() {
   running_ = true;
-  run_until(kernel_now());
+  run_events();
   running_ = false;
   next_time_changed();
 }

@@ -2,8 +2,10 @@
 // an idle machine schedules nothing. One per machine, which makes the order of events global.
 #pragma once
 
+#include <functional>
 #include <systemc>
 
+#include "base/error.h"
 #include "hw/time/event_queue.h"
 
 namespace hw {
@@ -11,7 +13,9 @@ namespace hw {
 class KernelQueue : public sc_core::sc_module, public EventQueue {
  public:
   SC_HAS_PROCESS(KernelQueue);
-  explicit KernelQueue(const sc_core::sc_module_name& name);
+  // `failed` is told when an exception leaves an event; without it the kernel reports it.
+  using Failed = std::function<void(base::Error)>;
+  explicit KernelQueue(const sc_core::sc_module_name& name, Failed failed = {});
 
   base::Ps now() const override;
 
@@ -20,7 +24,9 @@ class KernelQueue : public sc_core::sc_module, public EventQueue {
 
  private:
   void run();
+  void run_events();
 
+  Failed failed_;
   sc_core::sc_event wake_;
   bool running_ = false;
 };

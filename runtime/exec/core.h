@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -79,7 +80,7 @@ class Core {
   std::mutex& mutex() { return mutex_; }
   LoadedProgram* active = nullptr;  // program whose rings are attached; guarded by mutex()
   bool unusable = false;            // after a fatal error, until the next nrt_init
-  uint32_t loaded_models = 0;
+  std::atomic<uint32_t> loaded_models{0};
   // The driver's reader lock that tells who runs what; guarded by mutex().
   bool has_lock = false;
   std::array<uint8_t, 32> lock_uuid{};

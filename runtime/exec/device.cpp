@@ -102,8 +102,8 @@ base::Result<DeviceBuffer> DeviceBuffer::allocate(std::shared_ptr<Device> device
   DeviceBuffer buffer;
   uint64_t handle = 0;
   errno = 0;
-  if (ndl_memory_alloc(device->handle(), size, place.host ? 0 : place.alignment,
-                       place.host ? 1 : 0, place.hbm, 0, place.nc, place.category, &handle) != 0) {
+  if (ndl_memory_alloc(device->handle(), size, place.host ? 0 : place.alignment, place.host ? 1 : 0,
+                       place.hbm, 0, place.nc, place.category, &handle) != 0) {
     log(LogLevel::kError, Component::kTdrv, "log_dev_mem",
         "Failed to allocate %.3fGB (alignment: %llu, usage: %u) on ND %d:NC %u",
         static_cast<double>(size) / static_cast<double>(1ull << 30),
@@ -190,10 +190,10 @@ base::Status DeviceBuffer::write_descriptors(uint64_t offset, base::ConstByteSpa
                                              bool receive) {
   constexpr uint64_t kDescriptorBytes = 16;
   errno = 0;
-  if (ndl_dma_copy_descriptors(
-          handle_, const_cast<uint8_t*>(descriptors.data()), offset,
-          static_cast<uint32_t>(descriptors.size() / kDescriptorBytes),
-          receive ? NEURON_DMA_QUEUE_TYPE_RX : NEURON_DMA_QUEUE_TYPE_TX) != 0) {
+  if (ndl_dma_copy_descriptors(handle_, const_cast<uint8_t*>(descriptors.data()), offset,
+                               static_cast<uint32_t>(descriptors.size() / kDescriptorBytes),
+                               receive ? NEURON_DMA_QUEUE_TYPE_RX : NEURON_DMA_QUEUE_TYPE_TX) !=
+      0) {
     return driver_error("descriptor copy", errno);
   }
   return {};

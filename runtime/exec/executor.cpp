@@ -229,9 +229,9 @@ class Execution {
       if (ended_[i]) continue;
       const EngineImage& image = program_.engines()[i];
       const auto engine = static_cast<uint32_t>(image.engine);
-      auto values = core_.device().read_registers(
-          {core_.engine_register(engine, contract::engine::kStatus),
-           core_.engine_register(engine, contract::engine::kPc)});
+      auto values =
+          core_.device().read_registers({core_.engine_register(engine, contract::engine::kStatus),
+                                         core_.engine_register(engine, contract::engine::kPc)});
       const uint32_t state = values ? (*values)[0] : ~0u;
       const uint32_t pc = values ? (*values)[1] : ~0u;
       log(LogLevel::kError, Component::kTdrv, "exec_consume_tpb_status_notifications",
@@ -240,10 +240,9 @@ class Execution {
     }
     if (program_.collectives() == nullptr) return;
     for (CcCore& cc : core_.cc_cores()) {
-      auto values =
-          core_.device().read_registers({cc.window.bar0 + contract::cc::kStatus,
-                                         cc.window.bar0 + contract::cc::kPc,
-                                         cc.window.bar0 + contract::cc::kCurrentOp});
+      auto values = core_.device().read_registers({cc.window.bar0 + contract::cc::kStatus,
+                                                   cc.window.bar0 + contract::cc::kPc,
+                                                   cc.window.bar0 + contract::cc::kCurrentOp});
       if (!values) continue;
       log(LogLevel::kError, Component::kTdrv, "exec_consume_tpb_status_notifications",
           "CC-core %u: status %u at record %u, operation %u", cc.index, (*values)[0], (*values)[1],

@@ -47,8 +47,8 @@ base::Status CollectiveSet::make_resources() {
     const neff::CollectiveOp& op = *operation.op;
     const Group& group = groups_[operation.group];
     ccl::RankResources& r = operation.resources;
-    r = ccl::resources_of(core_.map().gen, communicator_->rank(), core_.device().chip(),
-                          core_.nc(), stream_core(op.stream_id).index);
+    r = ccl::resources_of(core_.map().gen, communicator_->rank(), core_.device().chip(), core_.nc(),
+                          stream_core(op.stream_id).index);
     r.semaphore_base = group.semaphore_base;
     r.queue = queue_of_stream(op.stream_id);
     r.one_word = core_.one_word();
@@ -67,9 +67,9 @@ base::Status CollectiveSet::make_resources() {
       if (!position) return position.error();
       same_chip = same_chip && position->chip == core_.device().chip();
     }
-    auto bytes = ccl::channel_buffer_bytes(operation.request,
-                                           static_cast<uint32_t>(group.ranks.size()), in_place,
-                                           same_chip, plan_options(group.stream));
+    auto bytes =
+        ccl::channel_buffer_bytes(operation.request, static_cast<uint32_t>(group.ranks.size()),
+                                  in_place, same_chip, plan_options(group.stream));
     if (!bytes) return bytes.error();
     group.channel_bytes = std::max(group.channel_bytes, *bytes);
   }
@@ -87,8 +87,7 @@ base::Status CollectiveSet::make_resources() {
   return {};
 }
 
-base::Status CollectiveSet::exchange(
-    std::vector<std::vector<ccl::RankResources>>* by_operation) {
+base::Status CollectiveSet::exchange(std::vector<std::vector<ccl::RankResources>>* by_operation) {
   const auto count = static_cast<uint32_t>(program_.subgraph().collectives.size());
   ccl::Blob blob;
   append(&blob, kBlobVersion);
@@ -106,8 +105,7 @@ base::Status CollectiveSet::exchange(
   by_operation->assign(operations_.size(), {});
   for (uint32_t rank = 0; rank < all->size(); ++rank) {
     const ccl::Blob& theirs = (*all)[rank];
-    const uint32_t received =
-        theirs.size() >= header ? base::load<uint32_t>(theirs.data() + 4) : 0;
+    const uint32_t received = theirs.size() >= header ? base::load<uint32_t>(theirs.data() + 4) : 0;
     if (theirs.size() != size || base::load<uint32_t>(theirs.data()) != kBlobVersion ||
         received != count) {
       return error(NRT_FAILURE, "mismatching number of cc ops, expected " + std::to_string(count) +
@@ -229,9 +227,9 @@ base::Status CollectiveSet::load_barrier() {
   // The cell lives in rank 0's barrier CC-core; the number of members picks it, so that worlds of
   // different size never share one.
   const uint32_t per_nc = map.topsps_per_nc();
-  uint64_t cell = map.topsp(root->nc * per_nc + per_nc - 1).device + contract::cc::kBarrier +
-                  (communicator_->world() % contract::cc_program::kBarrierCells) *
-                      contract::cc::kBarrierStride;
+  uint64_t cell =
+      map.topsp(root->nc * per_nc + per_nc - 1).device + contract::cc::kBarrier +
+      (communicator_->world() % contract::cc_program::kBarrierCells) * contract::cc::kBarrierStride;
   if (root->chip != core_.device().chip()) cell = map.peer_address(root->chip, cell);
   ccl::Completion completion;
   completion.address =
@@ -239,8 +237,8 @@ base::Status CollectiveSet::load_barrier() {
   std::vector<contract::cc_program::Record> records =
       ccl::barrier_program(cell, communicator_->world(), completion);
   const auto count = static_cast<uint32_t>(records.size());
-  if (base::Status s = place_program(&core_.barrier_cc(), std::move(records), barrier_op_,
-                                     &barrier_first_);
+  if (base::Status s =
+          place_program(&core_.barrier_cc(), std::move(records), barrier_op_, &barrier_first_);
       !s.ok()) {
     return s;
   }

@@ -231,9 +231,8 @@ base::Result<ccl::Completion> CollectiveSet::completion_of(const neff::Collectiv
 base::Status CollectiveSet::check_order() const {
   for (uint32_t s = 0; s < streams_.size(); ++s) {
     const Stream& stream = streams_[s];
-    const bool uniform =
-        std::all_of(stream.sequence.begin(), stream.sequence.end(),
-                    [&](uint32_t i) { return i == stream.sequence[0]; });
+    const bool uniform = std::all_of(stream.sequence.begin(), stream.sequence.end(),
+                                     [&](uint32_t i) { return i == stream.sequence[0]; });
     if (uniform) continue;
     const neff::Engine first = operations_[stream.sequence[0]].op->engine;
     bool one_engine = true;
@@ -263,8 +262,7 @@ void CollectiveSet::add_replacements(
     std::array<std::vector<Replacement>, contract::kEnginesPerNc>* lists) const {
   std::vector<size_t> next(streams_.size(), 0);
   for (const neff::CollectiveOp& op : program_.subgraph().collectives) {
-    const Operation& operation =
-        operations_[streams_[op.stream_id].sequence[next[op.stream_id]++]];
+    const Operation& operation = operations_[streams_[op.stream_id].sequence[next[op.stream_id]++]];
     StorePair trigger;
     trigger.count = 1;
     trigger.address[0] = stream_core(op.stream_id).window.device + contract::cc::kTrigger;

@@ -5,8 +5,8 @@
 // at the first execution, exchanges addresses with the peers, lowers, and loads. So one thread may
 // load several ranks one after the other (nrt-api.md 10.3).
 // Own: operands that are inputs or outputs are exchanged once, so they must stay the same tensors.
-// Missing (typed Unsupported): streams above the number of stream CC-cores, one stream fed by several
-// engines or by repeated triggers with operations that differ.
+// Missing (typed Unsupported): streams above the number of stream CC-cores, one stream fed by
+// several engines or by repeated triggers with operations that differ.
 #pragma once
 
 #include <array>
@@ -87,8 +87,8 @@ class CollectiveSet {
   };
   struct Stream {
     bool used = false;
-    bool counted = true;               // every trigger runs once per execution
-    std::vector<uint32_t> sequence;    // indices in operations_, issue order
+    bool counted = true;             // every trigger runs once per execution
+    std::vector<uint32_t> sequence;  // indices in operations_, issue order
     std::vector<uint32_t> pcs;
   };
 

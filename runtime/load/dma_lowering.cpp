@@ -151,8 +151,8 @@ class Emitter {
   }
 
   void add_copy(const Piece& piece, const neff::DmaTransfer& t) {
-    if (in_packet_ > 0 && (in_packet_ == kPacketPieces ||
-                           packet_size_ + piece.elements > context_.packet_bytes)) {
+    if (in_packet_ > 0 &&
+        (in_packet_ == kPacketPieces || packet_size_ + piece.elements > context_.packet_bytes)) {
       close_packet();
     }
     const uint32_t first = in_packet_ == 0 ? desc::kFirst : 0;
@@ -270,17 +270,16 @@ base::Result<std::vector<DoorbellCounts>> lower_block(
       Emitter emitter(context, work, &(*queues)[q]);
       emitter.add((pieces * q + n - 1) / n, (pieces * (q + 1) + n - 1) / n);
       if (element->semaphore) {
-        emitter.add_signal(context.semaphore_increment + 4ull * (*element->semaphore % kSemaphores));
+        emitter.add_signal(context.semaphore_increment +
+                           4ull * (*element->semaphore % kSemaphores));
       }
       if (element->event) emitter.add_signal(context.events + 4ull * *element->event);
     }
   }
   std::vector<DoorbellCounts> counts(n);
   for (size_t q = 0; q < n; ++q) {
-    counts[q].m2s =
-        static_cast<uint32_t>((*queues)[q].m2s.descriptors.size()) - before[q].m2s;
-    counts[q].s2m =
-        static_cast<uint32_t>((*queues)[q].s2m.descriptors.size()) - before[q].s2m;
+    counts[q].m2s = static_cast<uint32_t>((*queues)[q].m2s.descriptors.size()) - before[q].m2s;
+    counts[q].s2m = static_cast<uint32_t>((*queues)[q].s2m.descriptors.size()) - before[q].s2m;
   }
   return counts;
 }

@@ -21,8 +21,8 @@ using contract::isa::Opcode;
 using contract::isa::UpdateOp;
 using contract::isa::WaitCond;
 
-constexpr uint32_t kMaxRing = (1u << 24) - 16;       // neff.md 1.10 R-02
-constexpr uint64_t kProgramAlignment = 32 * 1024;    // neff.md 5.1
+constexpr uint32_t kMaxRing = (1u << 24) - 16;     // neff.md 1.10 R-02
+constexpr uint64_t kProgramAlignment = 32 * 1024;  // neff.md 5.1
 constexpr uint32_t kMaxBatch = MAX_NDL_QUEUE_INIT_BATCH - 1;
 
 struct Signals {
@@ -91,7 +91,8 @@ LoadedProgram::~LoadedProgram() {
 base::Result<std::unique_ptr<LoadedProgram>> LoadedProgram::load(Core& core, neff::Neff neff,
                                                                  const LoadContext& context) {
   if (neff.subgraphs.size() != 1) {
-    return unsupported(NRT_INVALID, "A program of several subgraphs needs a logical core of several");
+    return unsupported(NRT_INVALID,
+                       "A program of several subgraphs needs a logical core of several");
   }
   std::unique_ptr<LoadedProgram> program(new LoadedProgram(core, std::move(neff), context));
   if (base::Status status = program->build(); !status.ok()) return status.error();
@@ -155,9 +156,8 @@ base::Status LoadedProgram::place_variable(const neff::Variable& variable, uint3
       category = NEURON_MEMALLOC_TYPE_MISC_DEVICE;
       break;
   }
-  auto buffer =
-      DeviceBuffer::allocate(core_.device_ptr(), std::max<uint64_t>(variable.size, 8),
-                             core_.place(category, variable.alignment));
+  auto buffer = DeviceBuffer::allocate(core_.device_ptr(), std::max<uint64_t>(variable.size, 8),
+                                       core_.place(category, variable.alignment));
   if (!buffer) return buffer.error();
   buffers_[index] = std::move(*buffer);
   variables_[index].base = buffers_[index].address();
@@ -225,7 +225,8 @@ base::Status LoadedProgram::build_rings() {
       if (use.triggers.size() > 1 && bad != use.triggers.end()) {
         return unsupported(NRT_INVALID, "Queue set " + subgraph().queues[use.queue_set].name +
                                             " has several triggers and one inside a loop or branch "
-                                            "at record " + std::to_string((*bad)->pc));
+                                            "at record " +
+                                            std::to_string((*bad)->pc));
       }
       if (base::Status s = build_queue(program, &use); !s.ok()) return s;
     }
@@ -239,10 +240,11 @@ base::Status LoadedProgram::build_rings() {
 base::Status LoadedProgram::build_queue(const neff::EngineProgram& program, QueueUse* use) {
   const neff::QueueSet& set = subgraph().queues[use->queue_set];
   const uint32_t queue =
-      queues_.empty() ? 0 : 1 + std::max_element(queues_.begin(), queues_.end(),
-                                                 [](const auto& a, const auto& b) {
-                                                   return a.queue < b.queue;
-                                                 })->queue;
+      queues_.empty()
+          ? 0
+          : 1 + std::max_element(queues_.begin(), queues_.end(), [](const auto& a, const auto& b) {
+                  return a.queue < b.queue;
+                })->queue;
   if (queue > CollectiveSet::last_free_queue(subgraph())) {
     return error(NRT_RESOURCE, "The program uses more queue sets than there are hardware queues");
   }
@@ -354,8 +356,7 @@ base::Status LoadedProgram::bind(const std::vector<Binding>& bindings) {
       bool touched = false;
       for (const IoReference& io : ring->period.io) {
         if (!changed[io.variable]) continue;
-        ring->period.descriptors[io.descriptor].address =
-            variables_[io.variable].base + io.offset;
+        ring->period.descriptors[io.descriptor].address = variables_[io.variable].base + io.offset;
         touched = true;
       }
       if (!touched) continue;
@@ -454,8 +455,7 @@ std::vector<RegisterWrite> LoadedProgram::start_sequence() const {
        {contract::engine::kControlReset, contract::engine::kControlStart}) {
     for (const EngineImage& image : engines_) {
       const auto engine = static_cast<uint32_t>(image.engine);
-      writes.push_back(
-          {core_.engine_register(engine, contract::engine::kControl), bit.mask()});
+      writes.push_back({core_.engine_register(engine, contract::engine::kControl), bit.mask()});
     }
   }
   return writes;

@@ -103,12 +103,12 @@ class LoadedProgram {
   neff::Neff neff_;
   LoadContext context_;
   std::vector<VariableAddress> variables_;
-  std::vector<DeviceBuffer> buffers_;              // private memory of variables, by index
+  std::vector<DeviceBuffer> buffers_;  // private memory of variables, by index
   std::shared_ptr<DeviceBuffer> scratchpad_;
   std::vector<HardwareQueue> queues_;
   std::vector<EngineImage> engines_;
   std::array<std::vector<Replacement>, contract::kEnginesPerNc> replacements_;  // by engine
-  std::vector<uint8_t> semaphores_;  // used ones
+  std::vector<uint8_t> semaphores_;                                             // used ones
   std::vector<uint8_t> events_;
   std::unique_ptr<CollectiveSet> collectives_;
 };

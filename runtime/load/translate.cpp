@@ -63,8 +63,12 @@ class Translator {
 
   void add_stores(const StorePair& stores, Instruction* carrier) {
     carrier->opcode = Opcode::kWrite;
-    carrier->operands.write = {stores.address[0], stores.address[1], stores.value[0],
-                               stores.value[1], 4, static_cast<uint8_t>(stores.count == 2 ? 4 : 0)};
+    carrier->operands.write = {stores.address[0],
+                               stores.address[1],
+                               stores.value[0],
+                               stores.value[1],
+                               4,
+                               static_cast<uint8_t>(stores.count == 2 ? 4 : 0)};
     add(*carrier);
   }
 

@@ -3,8 +3,9 @@
 // execution barrier and posts the start NOTIFY, and every HALT is preceded by the end NOTIFY. Pure.
 //
 // Rings are replayed, so what a queue consumes per execution must be known at load: a trigger that
-// may run more or less than once per execution is accepted only where the queue has no other trigger.
-// Exact: order, waits, updates. Own: the notification payloads, placing DRAIN before the end NOTIFY.
+// may run more or less than once per execution is accepted only where the queue has no other
+// trigger. Exact: order, waits, updates. Own: the notification payloads, placing DRAIN before the
+// end NOTIFY.
 #pragma once
 
 #include <cstdint>
@@ -32,21 +33,21 @@ struct StorePair {
 // What to put in place of a pseudo instruction, by record index in the file.
 struct Replacement {
   uint32_t pc = 0;
-  std::vector<StorePair> stores;   // empty: only the wait and the updates remain
-  bool defer_complete = false;     // the @complete update is done elsewhere (PTC2)
+  std::vector<StorePair> stores;  // empty: only the wait and the updates remain
+  bool defer_complete = false;    // the @complete update is done elsewhere (PTC2)
 };
 
 struct Prologue {
   bool barrier = false;
-  bool leader = false;        // issues the barrier's trigger
-  StorePair trigger;          // to the barrier's CC-core
-  uint8_t semaphore = 0;      // of the core; reaches 1 when the barrier is released
+  bool leader = false;    // issues the barrier's trigger
+  StorePair trigger;      // to the barrier's CC-core
+  uint8_t semaphore = 0;  // of the core; reaches 1 when the barrier is released
 };
 
 struct Translated {
   std::vector<contract::isa::Record> records;
-  std::vector<uint32_t> pc_map;  // file record -> first record here; one entry past the end
-  uint32_t start_pc = 0;         // record of the start NOTIFY
+  std::vector<uint32_t> pc_map;   // file record -> first record here; one entry past the end
+  uint32_t start_pc = 0;          // record of the start NOTIFY
   std::vector<uint32_t> end_pcs;  // records of the end NOTIFYs
 
   // File record that the record `pc` stands for, or -1 for one that the runtime added.

@@ -25,7 +25,8 @@ void warn(const char* name, const std::string& value) {
 }
 
 base::Error malformed(const char* name, const std::string& value, const char* expected) {
-  return error(NRT_INVALID, std::string("Invalid ") + name + "=" + value + ", expected " + expected);
+  return error(NRT_INVALID,
+               std::string("Invalid ") + name + "=" + value + ", expected " + expected);
 }
 
 }  // namespace

@@ -62,9 +62,9 @@ bool parse_level(const char* text, LogLevel* level) {
   constexpr struct {
     const char* name;
     LogLevel level;
-  } kNames[] = {{"ERROR", LogLevel::kError}, {"WARN", LogLevel::kWarn},
+  } kNames[] = {{"ERROR", LogLevel::kError},  {"WARN", LogLevel::kWarn},
                 {"WARNING", LogLevel::kWarn}, {"INFO", LogLevel::kInfo},
-                {"DEBUG", LogLevel::kDebug}, {"TRACE", LogLevel::kTrace},
+                {"DEBUG", LogLevel::kDebug},  {"TRACE", LogLevel::kTrace},
                 {"QUIET", LogLevel::kQuiet}};
   for (const auto& entry : kNames) {
     if (strcasecmp(text, entry.name) == 0) {

@@ -29,6 +29,8 @@ static void memory(ndl_device_t *device) {
   check(ndl_memory_map(handle, &again) == 0 && again == va, "map is idempotent");
   int index = 0, hbm = 0;
   check(ndl_get_va_placement((char *)va + 5, &index, &hbm) == 0 && index == 0, "placement");
+  check(ndl_get_va_placement(&index, &index, &hbm) != 0 && errno == ENXIO && hbm == -1,
+        "no placement of ordinary memory");
   memset(va, 0x5a, 8);
   check(ndl_memory_buf_zerocopyout(handle, in, 0, 8, NEURON_DMA_H2T_DEFAULT_QID) == 0 &&
             in[7] == 0x5a,

@@ -56,9 +56,10 @@ static int cmd_ioctl(void) {
   int fd = device(O_RDWR | O_CLOEXEC);
   uint64_t words[2] = {11, 22};
   errno = 77;
-  printf("swap %d -> %llu %llu errno %d\n", ioctl(fd, SWAP, words), (unsigned long long)words[0],
+  int failed = ioctl(fd, SWAP, words);
+  printf("swap %d -> %llu %llu errno %d\n", failed, (unsigned long long)words[0],
          (unsigned long long)words[1], errno);
-  int failed = ioctl(fd, FAIL, 0);
+  failed = ioctl(fd, FAIL, 0);
   printf("fail %d %s\n", failed, strerror(errno));
   failed = ioctl(fd, SWAP, (void *)8);
   printf("bad address %d %s\n", failed, strerror(errno));

@@ -65,7 +65,7 @@ void BatonExecutor::spawn(std::string /*name*/, std::function<void()> task) {
     --running_;
     changed_.notify_all();
   });
-  changed_.wait(lock, [this] { return running_ == 0; });
+  changed_.wait(lock, [this] { return running_ == 0 && (woken_.empty() || stopping_); });
 }
 
 void BatonExecutor::delay(base::Ps time) {
@@ -223,6 +223,17 @@ int FakeDevice::neuron_ioctl(uint32_t request, uint64_t arg, const driver::Calle
     }
     case uapi::kMemBufCopy64:
       return buffer_copy(arg, caller);
+    case uapi::kGetVaPlacement: {
+      uapi::get_va_placement where;
+      if (!get(caller, arg, &where)) return -EFAULT;
+      const auto next = placed_.upper_bound(where.va);
+      if (next == placed_.begin()) return -ENXIO;
+      const auto& [va, placed] = *std::prev(next);
+      if (where.va - va >= placed.length) return -ENXIO;
+      where.device_index = 0;
+      where.hbm_index = static_cast<int32_t>(placed.offset >> 36);
+      return put(caller, arg, where) ? 0 : -EFAULT;
+    }
     case uapi::kAcquireNeuronDs: {
       uapi::neuron_ds_info info;
       if (!get(caller, arg, &info)) return -EFAULT;
@@ -278,6 +289,11 @@ base::Result<driver::MmapTarget> FakeDevice::mmap(int /*file*/, uint64_t offset,
   if (offset < kPlainOffset || offset + length > kMemorySize) return error(EPERM);
   note("mmap " + std::to_string(offset) + " " + std::to_string(length));
   return target;
+}
+
+void FakeDevice::mmap_done(int /*file*/, uint64_t va, uint64_t offset, uint64_t length,
+                           const driver::Caller& /*caller*/) {
+  placed_[va] = {offset, length};
 }
 
 void FakeDevice::munmap(int /*file*/, uint64_t offset, uint64_t length,

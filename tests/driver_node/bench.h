@@ -71,6 +71,8 @@ class FakeDevice final : public driver::CharDevice {
   int ioctl(int file, uint32_t request, uint64_t arg, const driver::Caller& caller) override;
   base::Result<driver::MmapTarget> mmap(int file, uint64_t offset, uint64_t length, bool read,
                                         bool write, const driver::Caller& caller) override;
+  void mmap_done(int file, uint64_t va, uint64_t offset, uint64_t length,
+                 const driver::Caller& caller) override;
   void munmap(int file, uint64_t offset, uint64_t length, const driver::Caller& caller) override;
   int mmio_write(int file, uint64_t bar_offset, uint32_t value,
                  const driver::Caller& caller) override;
@@ -90,6 +92,10 @@ class FakeDevice final : public driver::CharDevice {
   struct File {
     int minor;
     int flags;
+  };
+  struct Placed {
+    uint64_t offset;
+    uint64_t length;
   };
   struct Chunk {
     uint64_t pa;
@@ -112,6 +118,7 @@ class FakeDevice final : public driver::CharDevice {
   std::map<uint64_t, Chunk> chunks_;
   uint64_t next_chunk_ = 0x400000;
   std::map<uint64_t, uint32_t> registers_;
+  std::map<uint64_t, Placed> placed_;  // by client address
   std::map<std::string, std::string> attributes_;
   std::vector<std::string> log_;
 };

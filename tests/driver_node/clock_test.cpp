@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "driver/node/status_page.h"
+#include "tests/driver_node/bench.h"
 
 namespace {
 
@@ -60,6 +61,28 @@ TEST(StatusPage, PublishesIntervals) {
   EXPECT_EQ(page->clock().simulated_ns, 2u);
   EXPECT_GE(page->clock().busy_wall_ns, 2'000'000u);
   EXPECT_LT(page->clock().busy_wall_ns, 1'000'000'000u);
+}
+
+TEST(StatusPage, ShowsTheTimeOfARequestWithItsAnswer) {
+  bench::BatonExecutor executor;
+  auto page = driver::StatusPage::create(&executor);
+  ASSERT_TRUE(page.ok());
+  executor.delay(base::us(3));  // before the machine ran
+  page->show_progress();        // idle: nothing to show
+  EXPECT_EQ(page->clock().simulated_ns, 0u);
+  page->machine_busy();
+  executor.delay(base::us(5));
+  page->show_progress();
+  EXPECT_EQ(page->clock().simulated_ns, 5'000u);
+  EXPECT_TRUE(page->busy());
+  executor.delay(base::us(2));
+  page->machine_progress(base::us(7));
+  EXPECT_EQ(page->clock().simulated_ns, 7'000u);
+  executor.delay(base::us(1));
+  page->show_progress();
+  page->machine_idle(base::us(1));
+  EXPECT_EQ(page->clock().simulated_ns, 8'000u);
+  EXPECT_FALSE(page->busy());
 }
 
 TEST(StatusPage, ClientsCannotWriteIt) {

@@ -79,7 +79,9 @@ TEST_F(Shim, OrdinaryToolsSeeTheTree) {
   EXPECT_EQ(shell("readlink /sys/class/neuron_device/neuron3"),
             "../../devices/virtual/neuron_device/neuron3\n");
   EXPECT_EQ(shell("grep -c ' neuron$' /proc/devices"), "1\n");
-  EXPECT_EQ(shell("cd /sys/class/neuron_device/neuron0 && cat core_count ../node_id_4"), "2-1\n");
+  EXPECT_EQ(shell("cd /sys/class/neuron_device/neuron0 && cat core_count "
+                  "../../../../module/neuron/version"),
+            "22.26.5.0\n");
   EXPECT_NE(shell("cat /sys/class/neuron_device/neuron0/dev").find(":0\n"), std::string::npos);
 }
 

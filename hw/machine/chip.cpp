@@ -1,0 +1,176 @@
+#include "hw/machine/chip.h"
+
+#include <stdexcept>
+
+namespace hw {
+
+namespace topsp = contract::topsp;
+
+namespace {
+
+// Component ids order the events of one picosecond: chip, then DMA engines (from 0), then these.
+constexpr uint32_t kChipShift = 16;
+constexpr uint32_t kCoreComponents = 0x1000;
+constexpr uint32_t kNqComponents = 0x2000;
+constexpr uint32_t kCcComponents = 0x3000;
+constexpr uint32_t kManagementComponent = 0x4000;
+constexpr uint32_t kComponentsPerCore = 8;
+
+// Serial numbers only have to be unique and not zero (hw-registers.md 7.2).
+constexpr uint64_t kSerialBase = 0x0001'0000'0000'1000;
+
+constexpr const char* kEngineNames[] = {"pe", "act", "pool", "dve", "sp"};
+
+}  // namespace
+
+Chip::Chip(const sc_core::sc_module_name& name, uint32_t number, const ChipContext& context)
+    : sc_module(name),
+      number_(number),
+      label_("d" + std::to_string(number)),
+      context_(context),
+      fabric_("fabric", {label_, contract::AddressMap{params().gen}, number}, context.params.timing,
+              context.log),
+      dma_("dma", fabric(), context.queue, context.params.timing, context.counters, context.log,
+           {context.params.tracer, context.params.timing_only, context.params.real_bytes,
+            context.params.coalesce}),
+      cores_(address_map().ncs(), [this](uint32_t n) { return make_core(n); }),
+      cc_cores_(address_map().topsps(), [this](uint32_t t) { return make_cc_core(t); }),
+      notifications_(address_map().ncs() + address_map().topsps(),
+                     [this](uint32_t k) { return make_notifications(k); }),
+      management_(management_params(), context.queue, fabric(),
+                  [this](const firmware::mgmt::ResetScope& scope) { reset(scope); }),
+      endpoint_({label_, params().device_id, context.params.revision}, fabric(), *this,
+                context.log),
+      core_socket_("cores", cores_),
+      cc_socket_("cc", cc_cores_),
+      nq_socket_("nq", notifications_),
+      management_socket_("mgmt", management_) {
+  fabric().set_host(params().host);
+  connect();
+}
+
+Management::Params Chip::management_params() const {
+  Management::Params p;
+  p.firmware.gen = params().gen;
+  p.firmware.routing_id = params().routing_id;
+  p.firmware.serial = params().serial != 0 ? params().serial : kSerialBase + number_;
+  p.firmware.server_rack = params().server_rack;
+  p.firmware.qemu = context_.params.revision == Endpoint::kQemuRevision;
+  p.component = number_ << kChipShift | kManagementComponent;
+  p.reset_time = context_.params.timing.mgmt_reset;
+  return p;
+}
+
+std::unique_ptr<NeuronCore> Chip::make_core(uint32_t n) {
+  const uint32_t component = number_ << kChipShift | (kCoreComponents + n * kComponentsPerCore);
+  return std::make_unique<NeuronCore>(
+      NeuronCore::Params{params().gen, n, component, context_.params.timing_only,
+                         context_.params.real_bytes},
+      NeuronCore::Context{context_.queue, fabric(), notifications_.block(n), context_.counters,
+                          context_.log, context_.params.timing});
+}
+
+std::unique_ptr<CcCore> Chip::make_cc_core(uint32_t t) {
+  const auto chips = static_cast<uint32_t>(context_.params.chips.size());
+  return std::make_unique<CcCore>(
+      CcCore::Params{number_, chips, t, number_ << kChipShift | (kCcComponents + t)},
+      CcCore::Context{context_.queue, fabric(), notifications_.block(cores_.count() + t),
+                      context_.barriers, context_.counters, context_.log, context_.params.timing});
+}
+
+std::unique_ptr<NqBlock> Chip::make_notifications(uint32_t k) {
+  return std::make_unique<NqBlock>(
+      NqBlock::Params{number_ << kChipShift | (kNqComponents + k), context_.params.timing.nq_entry},
+      context_.queue, fabric(), &context_.counters);
+}
+
+void Chip::connect() {
+  const contract::AddressMap& map = address_map();
+  bool ok = dma_.connect(fabric_);
+  const auto put = [&](const contract::Window& at, SocketFabric::TargetSocket& socket,
+                       uint64_t base, const char* name) {
+    ok = ok && fabric_.map(at.device, at.size, socket, base, label_ + "." + name);
+  };
+  for (uint32_t n = 0; n < map.ncs(); ++n) {
+    const uint64_t first = NeuronCoreGroup::kFirst;
+    put({map.nc(n).device + first, 0, NeuronCoreGroup::kStride - first}, core_socket_,
+        n * NeuronCoreGroup::kStride + first, "nc");
+    put(map.nc_nq(n), nq_socket_, n * NqBlock::kBytes, "nc_nq");
+    put(map.pe_counters(n), management_socket_, Management::kPeCounters, "pe_counters");
+  }
+  for (uint32_t t = 0; t < map.topsps(); ++t) {
+    put(map.topsp(t), cc_socket_, t * topsp::kWindow, "cc");
+    put(map.topsp_nq(t), nq_socket_, (map.ncs() + t) * NqBlock::kBytes, "cc_nq");
+  }
+  put(map.misc_ram(), management_socket_, Management::kMiscRam, "misc");
+  put(map.qemu_reset(), management_socket_, Management::kQemuReset, "qemu_reset");
+  if (!ok) throw std::logic_error("register windows of " + label_ + " overlap");
+}
+
+// hw-registers.md 8.4. HBM, SBUF, PSUM, misc RAM and configuration space keep their content.
+void Chip::reset(const firmware::mgmt::ResetScope& scope) {
+  const contract::AddressMap& map = address_map();
+  for (uint32_t n = 0; n < map.ncs(); ++n) {
+    if (((scope.ncs >> n) & 1) != 0) {
+      if (NeuronCore* core = cores_.touched(n)) core->reset();
+      if (NqBlock* block = notifications_.touched(n)) block->reset();
+    }
+    if (((scope.dma_ncs >> n) & 1) == 0) continue;
+    for (uint32_t e = 0; e < contract::kDmaPerNc; ++e) {
+      dma().reset_engine(n * contract::kDmaPerNc + e);
+    }
+  }
+  for (uint32_t t = 0; t < map.topsps(); ++t) {
+    if (((scope.topsps >> t) & 1) == 0) continue;
+    if (CcCore* core = cc_cores_.touched(t)) core->reset();
+    if (NqBlock* block = notifications_.touched(map.ncs() + t)) block->reset();
+  }
+  for (uint32_t k = 0; k < map.host_engines(); ++k) {
+    if (((scope.host_dma >> k) & 1) != 0) dma().reset_engine(map.compute_engines() + k);
+  }
+}
+
+// Semaphore pages of NeuronCores and whole CC-core windows have plain memory behind their read
+// aliases; stores must go through bar_write.
+base::Result<pcie::BarMapping> Chip::map_registers(uint64_t device, uint64_t length) {
+  const contract::AddressMap& map = address_map();
+  for (uint32_t n = 0; n < map.ncs(); ++n) {
+    const uint64_t offset = device - map.nc_semaphores(n);
+    if (offset >= SemaphoreBlock::kBytes || offset + length > SemaphoreBlock::kBytes) continue;
+    auto fd = cores_.core(n).semaphore_pages().share("semaphores");
+    if (!fd) return fd.error();
+    return pcie::BarMapping{*fd, offset, length, false};
+  }
+  for (uint32_t t = 0; t < map.topsps(); ++t) {
+    const uint64_t offset = device - map.topsp(t).device;
+    if (offset >= topsp::kWindow || offset + length > topsp::kWindow) continue;
+    auto fd = cc_cores_.core(t).pages().share("cc_core");
+    if (!fd) return fd.error();
+    return pcie::BarMapping{*fd, offset, length, false};
+  }
+  return base::Error{base::Fault::kUnsupported, 0, label_,
+                     "only semaphore blocks and CC-core windows can be mapped"};
+}
+
+void Chip::who_waits(std::vector<std::string>& lines) {
+  for (uint32_t n = 0; n < cores_.count(); ++n) {
+    NeuronCore* core = cores_.touched(n);
+    if (core == nullptr) continue;
+    for (uint32_t e = 0; e < contract::kEnginesPerNc; ++e) {
+      const std::string what = core->engine(e).waits_for();
+      if (what.empty()) continue;
+      lines.push_back(label_ + ".nc" + std::to_string(n) + "." + kEngineNames[e] + " waits for " +
+                      what);
+    }
+  }
+  for (uint32_t t = 0; t < cc_cores_.count(); ++t) {
+    CcCore* core = cc_cores_.touched(t);
+    if (core == nullptr) continue;
+    const std::string what = core->waits_for();
+    if (!what.empty()) {
+      lines.push_back(label_ + ".cc" + std::to_string(t) + " waits for " + what);
+    }
+  }
+}
+
+}  // namespace hw

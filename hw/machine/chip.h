@@ -1,0 +1,74 @@
+// One chip: fabric with its memories, NeuronCores, CC-cores, DMA engines, notification blocks,
+// management, PCIe endpoint, all at the addresses of the contract. Blocks behind one TLM socket per
+// block type; cores, queues and memories come into being on first touch.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <systemc>
+#include <vector>
+
+#include "hw/cc/cc_core.h"
+#include "hw/core/neuron_core.h"
+#include "hw/dma/dma_module.h"
+#include "hw/machine/management.h"
+#include "hw/machine/params.h"
+#include "hw/nq/nq_group.h"
+#include "hw/pcie/endpoint.h"
+
+namespace hw {
+
+// What the chips of a machine share.
+struct ChipContext {
+  EventQueue& queue;
+  BarrierHub& barriers;
+  Counters& counters;
+  AccessLog& log;
+  const MachineParams& params;
+};
+
+class Chip final : public sc_core::sc_module, private MappableRegisters {
+ public:
+  Chip(const sc_core::sc_module_name& name, uint32_t number, const ChipContext& context);
+
+  uint32_t number() const { return number_; }
+  const contract::AddressMap& address_map() { return fabric().address_map(); }
+  Fabric& fabric() { return fabric_.fabric(); }
+  Dma& dma() { return dma_.dma(); }
+  pcie::Device& device() { return endpoint_; }
+  Endpoint& endpoint() { return endpoint_; }
+  NeuronCoreGroup& cores() { return cores_; }
+  CcCoreGroup& cc_cores() { return cc_cores_; }
+  NqGroup& notifications() { return notifications_; }
+  const Management& management() const { return management_; }
+
+  // "d0.nc1.dve waits for semaphore 3 >= 2, ...", one line per waiting engine and CC-core.
+  void who_waits(std::vector<std::string>& lines);
+
+ private:
+  std::unique_ptr<NeuronCore> make_core(uint32_t n);
+  std::unique_ptr<CcCore> make_cc_core(uint32_t t);
+  std::unique_ptr<NqBlock> make_notifications(uint32_t k);
+  Management::Params management_params() const;
+  void connect();
+  void reset(const firmware::mgmt::ResetScope& scope);
+  base::Result<pcie::BarMapping> map_registers(uint64_t device, uint64_t length) override;
+  const ChipParams& params() const { return context_.params.chips[number_]; }
+
+  uint32_t number_;
+  std::string label_;
+  ChipContext context_;
+  SocketFabric fabric_;
+  DmaModule dma_;
+  NeuronCoreGroup cores_;
+  CcCoreGroup cc_cores_;
+  NqGroup notifications_;
+  Management management_;
+  Endpoint endpoint_;
+  BlockSocket core_socket_;
+  BlockSocket cc_socket_;
+  BlockSocket nq_socket_;
+  BlockSocket management_socket_;
+};
+
+}  // namespace hw

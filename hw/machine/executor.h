@@ -1,0 +1,44 @@
+// Runs driver tasks as coroutines of the SystemC kernel, in simulated time. Tasks run on reused
+// threads of the kernel, so that a request costs no stack. Order is that of the calls.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <systemc>
+#include <vector>
+
+#include "arch/pcie/pcie.h"
+#include "base/error.h"
+
+namespace hw {
+
+class Executor final : public sc_core::sc_module, public pcie::HostExecutor {
+ public:
+  // `failed` is told when an exception leaves a task.
+  using Failed = std::function<void(base::Error)>;
+  Executor(const sc_core::sc_module_name& name, Failed failed);
+  ~Executor() override;
+
+  // From a task or from outside while the simulation stands still.
+  void spawn(std::string name, std::function<void()> task) override;
+  void wake(const void* channel) override;
+  base::Ps now() const override;
+  // From a task only.
+  void delay(base::Ps time) override;
+  bool wait(const void* channel, base::Ps timeout) override;
+
+  size_t active() const;
+  // Names of the tasks that wait for another to wake them.
+  void who_waits(std::vector<std::string>& lines) const;
+
+ private:
+  struct Worker;
+  void run(Worker& worker);
+  Worker& current();
+
+  Failed failed_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+}  // namespace hw

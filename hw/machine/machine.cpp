@@ -1,0 +1,115 @@
+#include "hw/machine/machine.h"
+
+#include <exception>
+#include <systemc>
+
+#include "hw/cc/barrier_hub.h"
+#include "hw/machine/chip.h"
+#include "hw/machine/executor.h"
+#include "hw/time/kernel_queue.h"
+
+namespace hw {
+
+struct Machine::State {
+  State(MachineParams p, Machine& machine)
+      : params(std::move(p)),
+        queue("queue", [&machine](base::Error e) { machine.fail(std::move(e)); }),
+        executor("tasks", [&machine](base::Error e) { machine.fail(std::move(e)); }) {}
+
+  MachineParams params;
+  AccessLog log;
+  Counters counters;
+  BarrierHub barriers;
+  KernelQueue queue;
+  Executor executor;
+  std::vector<std::unique_ptr<Chip>> chips;
+  std::optional<base::Error> error;
+  uint64_t barrier_releases = 0;
+};
+
+Machine::Machine(MachineParams params) : state_(std::make_unique<State>(std::move(params), *this)) {
+  State& s = *state_;
+  const ChipContext context{s.queue, s.barriers, s.counters, s.log, s.params};
+  for (uint32_t c = 0; c < s.params.chips.size(); ++c) {
+    const std::string name = "d" + std::to_string(c);
+    s.chips.push_back(std::make_unique<Chip>(name.c_str(), c, context));
+  }
+}
+
+Machine::~Machine() = default;
+
+const MachineParams& Machine::params() const {
+  return state_->params;
+}
+uint32_t Machine::chips() const {
+  return static_cast<uint32_t>(state_->chips.size());
+}
+Chip& Machine::chip(uint32_t number) {
+  return *state_->chips[number];
+}
+pcie::Device& Machine::device(uint32_t number) {
+  return chip(number).device();
+}
+pcie::HostExecutor& Machine::executor() {
+  return state_->executor;
+}
+EventQueue& Machine::queue() {
+  return state_->queue;
+}
+Counters& Machine::counters() {
+  return state_->counters;
+}
+AccessLog& Machine::access_log() {
+  return state_->log;
+}
+uint64_t Machine::barrier_releases() const {
+  return state_->barrier_releases;
+}
+
+void Machine::set_port(ChipPort* port) {
+  for (auto& chip : state_->chips) chip->fabric().set_port(port);
+}
+
+base::Ps Machine::now() const {
+  return sc_core::sc_time_stamp().value();
+}
+
+const std::optional<base::Error>& Machine::error() const {
+  return state_->error;
+}
+
+void Machine::fail(base::Error error) {
+  if (!state_->error) state_->error = std::move(error);
+  if (sc_core::sc_get_status() == sc_core::SC_RUNNING) sc_core::sc_pause();
+}
+
+RunOutcome Machine::run_to_quiescence(base::Ps slice) {
+  const base::Ps end = now() + slice;
+  while (!state_->error) {
+    try {
+      sc_core::sc_start(sc_core::sc_time::from_value(end - now()), sc_core::SC_EXIT_ON_STARVATION);
+    } catch (const std::exception& e) {
+      fail({base::Fault::kInternal, 0, "simulation kernel", e.what()});
+    }
+    if (state_->error) break;
+    if (!sc_core::sc_pending_activity()) {
+      if (!state_->barriers.release_ready()) return RunOutcome::kQuiescent;
+      ++state_->barrier_releases;
+    }
+    if (now() >= end) return RunOutcome::kSliceExpired;
+    if (sc_core::sc_pending_activity() &&
+        sc_core::sc_time_to_pending_activity().value() > end - now()) {
+      return RunOutcome::kSliceExpired;
+    }
+  }
+  return RunOutcome::kError;
+}
+
+std::vector<std::string> Machine::who_waits() {
+  std::vector<std::string> lines;
+  for (auto& chip : state_->chips) chip->who_waits(lines);
+  state_->executor.who_waits(lines);
+  return lines;
+}
+
+}  // namespace hw

@@ -1,0 +1,65 @@
+// A machine: chips, the queue of events, the executor of driver tasks, and the loop that runs them.
+// One per process (SystemC elaborates once). Build it, then call run_to_quiescence() whenever
+// there is something to do; everything happens on the calling thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "arch/pcie/pcie.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "hw/machine/params.h"
+#include "hw/stats.h"
+
+namespace hw {
+
+class BarrierHub;
+class Chip;
+class EventQueue;
+
+enum class RunOutcome {
+  kQuiescent,     // nothing happens any more without a new request
+  kSliceExpired,  // the slice is over and the machine is still busy
+  kError,         // an emulator error; error() has it, the machine must not run any more
+};
+
+class Machine {
+ public:
+  // Throws std::exception when the machine cannot be built.
+  explicit Machine(MachineParams params);
+  ~Machine();
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  const MachineParams& params() const;
+  uint32_t chips() const;
+  Chip& chip(uint32_t number);
+  pcie::Device& device(uint32_t number);  // the chip's PCIe function
+  pcie::HostExecutor& executor();
+  EventQueue& queue();
+  // The ways between chips; without one a peer address is a bus error.
+  void set_port(ChipPort* port);
+
+  // Runs until nothing is left to do, at most `slice` of simulated time. Whenever everything rests,
+  // complete barriers open together.
+  RunOutcome run_to_quiescence(base::Ps slice);
+  base::Ps now() const;
+  const std::optional<base::Error>& error() const;
+  // Records the first error and stops the simulation.
+  void fail(base::Error error);
+
+  // Who waits on what, for reports of hangs: one line per waiting engine, CC-core and task.
+  std::vector<std::string> who_waits();
+  Counters& counters();
+  AccessLog& access_log();
+  uint64_t barrier_releases() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hw

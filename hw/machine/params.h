@@ -1,0 +1,35 @@
+// What a machine is built from. Read by the composition root from a platform and a timing file.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "arch/contract/address_map.h"
+#include "arch/pcie/pcie.h"
+#include "hw/params.h"
+#include "hw/stats.h"
+
+namespace hw {
+
+class ChipPort;
+
+struct ChipParams {
+  contract::Gen gen = contract::Gen::kV2;
+  uint16_t device_id = 0x7164;       // hw-registers.md 1.1
+  uint32_t routing_id = 0;           // word 0x24 of the misc RAM
+  uint64_t serial = 0;               // 0: made from the chip's number
+  uint32_t server_rack = 0;          // word 0x70
+  pcie::HostMemory* host = nullptr;  // of the chip's node; null: no host memory
+};
+
+struct MachineParams {
+  std::vector<ChipParams> chips;  // index: platform-wide chip number
+  TimingParams timing;
+  bool timing_only = false;
+  uint32_t real_bytes = 512;  // timing_only.real_bytes
+  bool coalesce = true;       // many packets as one event where nobody can tell
+  uint8_t revision = 0;       // PCI revision id: silicon, 0xF0 emulator, 0xFF QEMU
+  Tracer* tracer = nullptr;
+};
+
+}  // namespace hw

@@ -1,0 +1,137 @@
+#include "hw/pcie/endpoint.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+namespace hw {
+
+namespace {
+
+constexpr uint16_t kVendorId = 0x1D0F;  // hw-registers.md 1.1
+constexpr uint64_t kPage = 4096;
+
+pcie::Identity identity_of(const Endpoint::Params& params, const contract::AddressMap& map,
+                           int register_bar, int hbm_bar) {
+  pcie::Identity id;
+  id.vendor = kVendorId;
+  id.device = params.device_id;
+  id.revision = params.revision;
+  id.bar_size[register_bar] = map.bar0_size();
+  id.bar_size[hbm_bar] = map.bar4_size();
+  return id;
+}
+
+}  // namespace
+
+Endpoint::Endpoint(const Params& params, Fabric& fabric, MappableRegisters& registers,
+                   AccessLog& log)
+    : params_(params),
+      fabric_(fabric),
+      registers_(registers),
+      log_(log),
+      register_bar_(fabric.address_map().v2() && params.revision == kQemuRevision ? 2 : 0),
+      identity_(identity_of(params, fabric.address_map(), register_bar_, kHbmBar)),
+      config_(identity_, 1u << kHbmBar) {}
+
+uint32_t Endpoint::config_read(uint32_t offset, unsigned size) {
+  return config_.read(offset, size);
+}
+
+void Endpoint::config_write(uint32_t offset, unsigned size, uint32_t value) {
+  config_.write(offset, size, value);
+}
+
+Endpoint::Target Endpoint::decode(int bar, uint64_t offset) const {
+  const contract::AddressMap& map = fabric_.address_map();
+  Target target;
+  if (bar == register_bar_ && offset < map.bar0_size()) {
+    target.device = map.device_of_bar0(offset);
+    target.claimed = target.device != 0;
+  } else if (bar == kHbmBar) {
+    target.device = map.device_of_bar4(offset);
+    target.claimed = target.device != ~0ull;
+  }
+  if (!target.claimed) return target;
+  target.location = fabric_.locate(target.device);
+  target.claimed = target.location.space != Space::kNone;
+  return target;
+}
+
+void Endpoint::count(AccessLog::Kind kind, int bar, uint64_t offset, bool write) {
+  // By page, so that a scan of a BAR cannot fill the log.
+  char text[40];
+  std::snprintf(text, sizeof text, "bar%d+0x%09llx", bar,
+                static_cast<unsigned long long>(offset / kPage * kPage));
+  log_.count("pcie", kind, text, write);
+}
+
+void Endpoint::bar_read(int bar, uint64_t offset, base::ByteSpan to) {
+  access(bar, offset, to.data(), to.size(), false);
+}
+
+void Endpoint::bar_write(int bar, uint64_t offset, base::ConstByteSpan from) {
+  // Targets only read from the buffer of a write.
+  access(bar, offset, const_cast<uint8_t*>(from.data()), from.size(), true);
+}
+
+void Endpoint::access(int bar, uint64_t offset, uint8_t* data, size_t size, bool write) {
+  ++accesses_;
+  if (!write) std::memset(data, 0, size);
+  if (!config_.memory_enabled()) return;
+  for (size_t at = 0; at < size;) {
+    at += access_once(bar, offset + at, data + at, size - at, write);
+  }
+}
+
+// Serves the first bytes of an access and says how many: a register word, a stretch of memory, or
+// nothing up to the next word.
+size_t Endpoint::access_once(int bar, uint64_t offset, uint8_t* data, size_t size, bool write) {
+  const size_t to_word = 4 - offset % 4;
+  const Target target = decode(bar, offset);
+  if (!target.claimed) {
+    count(AccessLog::Kind::kUnknown, bar, offset, write);
+    return std::min(size, to_word);
+  }
+  if (target.location.space != Space::kRegister) {
+    const auto n = static_cast<size_t>(std::min<uint64_t>(size, target.location.length));
+    if (write) {
+      fabric_.write(target.device, {data, n});
+    } else {
+      fabric_.read(target.device, {data, n});
+    }
+    return n;
+  }
+  if (to_word != 4 || size < 4) {
+    count(AccessLog::Kind::kPartial, bar, offset, write);
+    return std::min(size, to_word);
+  }
+  const bool ok =
+      write ? fabric_.write(target.device, {data, 4}) : fabric_.read(target.device, {data, 4});
+  if (!ok) count(AccessLog::Kind::kUnknown, bar, offset, write);
+  return 4;
+}
+
+base::Result<pcie::BarMapping> Endpoint::bar_map(int bar, uint64_t offset, uint64_t length) {
+  const auto refuse = [&](const char* why) {
+    return base::Error{base::Fault::kUnsupported, 0, params_.name,
+                       "BAR " + std::to_string(bar) + " offset " + std::to_string(offset) +
+                           " length " + std::to_string(length) + ": " + why};
+  };
+  if (length == 0 || offset % kPage != 0)
+    return refuse("a mapping starts at a page and has a length");
+  const Target target = decode(bar, offset);
+  if (!target.claimed) return refuse("nothing is there");
+  if (target.location.space == Space::kHbm) {
+    if (length > target.location.length) return refuse("the range leaves its HBM stack");
+    auto fd = fabric_.hbm(target.location.index).fd();
+    if (!fd) return fd.error();
+    return pcie::BarMapping{*fd, target.location.offset, length, true};
+  }
+  if (target.location.space == Space::kRegister) {
+    return registers_.map_registers(target.device, length);
+  }
+  return refuse("this memory has no file behind it");
+}
+
+}  // namespace hw

@@ -1,0 +1,70 @@
+// PCIe endpoint of one chip: configuration space, register BAR, HBM BAR. Source of truth:
+// hw-registers.md 0.2, 1 and 2; arch/pcie/pcie.h. Exact: what software reads back. An access takes
+// no simulated time. Without memory decode all BAR accesses are ignored (a driver writes registers
+// after it has disabled the device, hw-registers.md 10.7).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "arch/pcie/pcie.h"
+#include "hw/mem/fabric.h"
+#include "hw/pcie/config_space.h"
+#include "hw/stats.h"
+
+namespace hw {
+
+// Register windows with plain memory behind them.
+class MappableRegisters {
+ public:
+  virtual base::Result<pcie::BarMapping> map_registers(uint64_t device, uint64_t length) = 0;
+
+ protected:
+  ~MappableRegisters() = default;
+};
+
+class Endpoint final : public pcie::Device {
+ public:
+  static constexpr uint8_t kQemuRevision = 0xFF;  // hw-registers.md 1.2
+
+  struct Params {
+    std::string name = "d0";
+    uint16_t device_id = 0x7164;
+    uint8_t revision = 0;
+  };
+  Endpoint(const Params& params, Fabric& fabric, MappableRegisters& registers, AccessLog& log);
+
+  const pcie::Identity& identity() const override { return identity_; }
+  uint32_t config_read(uint32_t offset, unsigned size) override;
+  void config_write(uint32_t offset, unsigned size, uint32_t value) override;
+  void bar_read(int bar, uint64_t offset, base::ByteSpan to) override;
+  void bar_write(int bar, uint64_t offset, base::ConstByteSpan from) override;
+  base::Result<pcie::BarMapping> bar_map(int bar, uint64_t offset, uint64_t length) override;
+
+  // 0, or 2 where a driver expects it there (v2 with the QEMU revision).
+  int register_bar() const { return register_bar_; }
+  uint64_t accesses() const { return accesses_; }
+
+ private:
+  static constexpr int kHbmBar = 4;
+  struct Target {
+    bool claimed = false;
+    uint64_t device = 0;
+    Location location;
+  };
+  Target decode(int bar, uint64_t offset) const;
+  void access(int bar, uint64_t offset, uint8_t* data, size_t size, bool write);
+  size_t access_once(int bar, uint64_t offset, uint8_t* data, size_t size, bool write);
+  void count(AccessLog::Kind kind, int bar, uint64_t offset, bool write);
+
+  Params params_;
+  Fabric& fabric_;
+  MappableRegisters& registers_;
+  AccessLog& log_;
+  int register_bar_;
+  pcie::Identity identity_;
+  ConfigSpace config_;
+  uint64_t accesses_ = 0;
+};
+
+}  // namespace hw

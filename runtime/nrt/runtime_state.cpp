@@ -1,0 +1,281 @@
+#include "runtime/nrt/runtime_state.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "driver/ndl/ndl.h"
+#include "runtime/nrt/environment.h"
+#include "runtime/nrt/sys_trace.h"
+
+namespace nrt {
+namespace {
+
+// Interface numbers that the driver compares with (ndl-api.md 8).
+constexpr uint32_t kCompatibilityV2 = 7;
+constexpr uint32_t kCompatibilityV3 = 11;
+constexpr uint32_t kDriverCores = 512;  // ndl-api.md 3.9
+
+base::Status check_driver() {
+  ndl_version_info_t version{};
+  if (ndl_get_version(&version) != 0) {
+    return error(NRT_FAILURE,
+                 "Unable to determine Neuron Driver version. Please check aws-neuron-dkms package "
+                 "is installed.");
+  }
+  if (version.driver_major_version < 2) {
+    return error(NRT_FAILURE,
+                 "This runtime requires Neuron Driver version 2.0 or greater. Please upgrade "
+                 "aws-neuron-dkms package.");
+  }
+  auto map = instance_map();
+  if (!map) return map.error();
+  const uint32_t own = map->v2() ? kCompatibilityV2 : kCompatibilityV3;
+  uint32_t min = 0;
+  uint32_t max = 0;
+  if (ndl_get_compatible_version(&min, &max) != 0 || own < min || own > max) {
+    return error(NRT_FAILURE, "This Neuron Runtime (compatibility id: " + std::to_string(own) +
+                                  ") is not compatible with the installed aws-neuron-dkms package");
+  }
+  return {};
+}
+
+}  // namespace
+
+Process& process() {
+  static auto* instance = new Process;
+  return *instance;
+}
+
+NRT_STATUS gate(const Process& p) {
+  if (p.state == Process::State::kRunning && p.owner_pid == getpid()) return NRT_SUCCESS;
+  return p.state == Process::State::kClosed ? NRT_CLOSED : NRT_UNINITIALIZED;
+}
+
+NRT_STATUS report(const char* function, const base::Error& e) {
+  const NRT_STATUS status = status_of(e);
+  const char* kind = e.fault == base::Fault::kUnsupported ? "Unsupported: " : "";
+  log(LogLevel::kError, Component::kNrt, function, "%s%s (status %d %s)", kind, e.message().c_str(),
+      static_cast<int>(status), status_text(status));
+  return status;
+}
+
+base::Result<contract::AddressMap> instance_map() {
+  uint32_t architecture = 0;
+  uint32_t revision = 0;
+  if (ndl_get_board_info(&architecture, &revision) != 0 || architecture < 2 || architecture > 4) {
+    return error(NRT_FAILURE, "The device architecture is unknown");
+  }
+  contract::AddressMap map;
+  map.gen = static_cast<contract::Gen>(architecture);
+  return map;
+}
+
+base::Result<uint32_t> total_cores() {
+  ndl_version_info_t version{};
+  const int devices = ndl_available_devices(nullptr, 0);
+  if (devices <= 0) {
+    if (ndl_get_version(&version) != 0) return error(NRT_FAILURE, "The driver is not loaded");
+    return 0u;
+  }
+  auto map = instance_map();
+  if (!map) return map.error();
+  return static_cast<uint32_t>(devices) * map->ncs();
+}
+
+base::Result<std::unique_ptr<Runtime>> Runtime::start() {
+  if (base::Status s = check_driver(); !s.ok()) return s.error();
+  auto map = instance_map();
+  if (!map) return map.error();
+  auto size = read_logical_core_size(map->v2() ? 1 : 2);
+  if (!size) return size.error();
+  if (*size != 1) {
+    return unsupported(NRT_INVALID,
+                       "Logical cores of two physical cores; set "
+                       "NEURON_LOGICAL_NC_CONFIG=1");
+  }
+  std::unique_ptr<Runtime> runtime(new Runtime);
+  runtime->per_device_ = map->ncs();
+  for (auto step : {&Runtime::reserve, &Runtime::open_devices, &Runtime::reset_cores,
+                    &Runtime::bring_up_cores}) {
+    if (base::Status s = (runtime.get()->*step)(); !s.ok()) return s.error();
+  }
+  return runtime;
+}
+
+Runtime::~Runtime() {
+  for (const std::weak_ptr<Model>& entry : models_) {
+    if (const std::shared_ptr<Model> model = entry.lock()) model->unload();
+  }
+  communicators_.clear();
+  cores_.clear();
+  for (const std::shared_ptr<Device>& device : devices_) device->close();
+  if (marked_) ndl_crwl_nc_range_unmark(marks_.data(), marks_.size() * sizeof marks_[0]);
+  ndl_device_cached_fd_close_all();
+}
+
+base::Status Runtime::reserve() {
+  auto total = total_cores();
+  if (!total) return total.error();
+  auto selection = read_core_selection(*total);
+  if (!selection) return selection.error();
+  CoreRange range = selection->fixed.value_or(CoreRange{0, *total});
+  const uint32_t count = selection->count != 0 ? selection->count : range.count;
+  if (count == 0) return error(NRT_FAILURE, "There is no NeuronCore");
+  marks_.assign(kDriverCores / 64, 0);
+  uint32_t available = 0;
+  errno = 0;
+  if (ndl_crwl_nc_range_mark(count, range.first, range.first + range.count - 1, &available,
+                             marks_.data(), marks_.size() * sizeof marks_[0]) != 0) {
+    const std::string wanted = selection->fixed ? "nc" + std::to_string(range.first) + "-nc" +
+                                                      std::to_string(range.first + range.count - 1)
+                                                : std::to_string(count);
+    log(LogLevel::kError, Component::kNrt, "nrt_allocate_neuron_cores",
+        "NeuronCore(s) not available - Requested:%s Available:%u", wanted.c_str(), available);
+    return error(NRT_FAILURE, "The requested NeuronCores are in use");
+  }
+  marked_ = true;
+  first_core_ = nbitmap_ffs1(kDriverCores, marks_.data()) - 1;
+  cores_.resize(count);
+  return {};
+}
+
+base::Status Runtime::open_devices() {
+  const uint32_t last = first_core_ + core_count() - 1;
+  for (uint32_t d = first_core_ / per_device_; d <= last / per_device_; ++d) {
+    auto device = Device::open(static_cast<int>(d));
+    if (!device) return device.error();
+    devices_.push_back(std::move(*device));
+  }
+  return {};
+}
+
+base::Status Runtime::reset_cores() {
+  if (!environment_flag("NEURON_RT_RESET_CORES", true)) return {};
+  std::vector<uint32_t> requests;
+  for (const std::shared_ptr<Device>& device : devices_) {
+    int map = 0;
+    for (uint32_t c = first_core_; c < first_core_ + core_count(); ++c) {
+      if (static_cast<int>(c / per_device_) == device->index()) map |= 1 << (c % per_device_);
+    }
+    uint32_t request = 0;
+    errno = 0;
+    if (ndl_reset_ncs(device->index(), map, &request) != 0) {
+      return driver_error("core reset", errno);
+    }
+    requests.push_back(request);
+  }
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    uint8_t ready = 0;
+    if (ndl_ready_ncs(devices_[i]->index(), requests[i], &ready) != 0 || ready != 1) {
+      return error(NRT_HW_ERROR, "The cores of ND " + std::to_string(devices_[i]->index()) +
+                                     " did not come out of reset");
+    }
+  }
+  return {};
+}
+
+base::Status Runtime::bring_up_cores() {
+  for (uint32_t vnc = 0; vnc < core_count(); ++vnc) {
+    const uint32_t global = first_core_ + vnc;
+    const std::shared_ptr<Device>& device =
+        devices_[global / per_device_ - first_core_ / per_device_];
+    const uint32_t nc = global % per_device_;
+    uint32_t state = 0;
+    if (ndl_nc_init_set_state(device->handle(), nc, NEURON_CINIT_STATE_STARTED, &state) != 0) {
+      return driver_error("core set-up", errno);
+    }
+    auto core = Core::bring_up(device, nc, vnc);
+    if (!core) return core.error();
+    cores_[vnc] = std::move(*core);
+    if (ndl_nc_init_set_state(device->handle(), nc, NEURON_CINIT_STATE_COMPLETED, &state) != 0) {
+      return driver_error("core set-up", errno);
+    }
+  }
+  return {};
+}
+
+base::Result<Core*> Runtime::core(int64_t vnc) {
+  if (vnc < 0 || vnc >= core_count()) {
+    log(LogLevel::kError, Component::kTdrv, "db_vtpb_get_mla_and_tpb", "Could not find VNC id %lld",
+        static_cast<long long>(vnc));
+    return error(NRT_INVALID, "Core " + std::to_string(vnc) + " is not one of the " +
+                                  std::to_string(core_count()) + " cores of this process");
+  }
+  return cores_[static_cast<size_t>(vnc)].get();
+}
+
+Device* Runtime::device(int index) {
+  for (const std::shared_ptr<Device>& device : devices_) {
+    if (device->index() == index) return device.get();
+  }
+  return nullptr;
+}
+
+Core& Runtime::least_loaded() {
+  return **std::min_element(cores_.begin(), cores_.end(), [](const auto& a, const auto& b) {
+    return a->loaded_models < b->loaded_models;
+  });
+}
+
+base::Result<std::shared_ptr<Communicator>> Runtime::communicator(Core& core, uint32_t rank,
+                                                                  uint32_t world) {
+  if (world == 0 || rank >= world) {
+    return error(NRT_INVALID, "Rank " + std::to_string(rank) + " is outside a world of " +
+                                  std::to_string(world));
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::shared_ptr<Communicator>& slot = communicators_[core.vnc()];
+  if (slot && slot->rank() == rank && slot->world() == world) return slot;
+  if (slot) {
+    return error(NRT_INVALID,
+                 "The core is rank " + std::to_string(slot->rank()) + " of " +
+                     std::to_string(slot->world()) +
+                     "; another world on the same core is not supported",
+                 base::Fault::kUnsupported);
+  }
+  auto made = Communicator::create({core.map().gen, core.device().chip(), core.nc()}, rank, world);
+  if (!made) return made.error();
+  slot = *made;
+  return slot;
+}
+
+base::Result<std::shared_ptr<Model>> Runtime::load(base::ConstByteSpan file, int32_t vnc,
+                                                   const neff::CollectiveContext& context) {
+  const std::lock_guard<std::mutex> load_lock(load_mutex_);
+  auto chosen = vnc < 0 ? base::Result<Core*>(&least_loaded()) : core(vnc);
+  if (!chosen) return chosen.error();
+  neff::LoadOptions options;
+  options.verify_hash = environment_flag("NEURON_RT_VALIDATE_HASH", false);
+  options.allow_legacy = environment_flag("NEURON_RT_ALLOW_LEGACY_NEFF", false);
+  options.target_core_version = static_cast<unsigned>(map().gen);
+  options.target_lnc = 1;
+  options.available_cores = core_count();
+  auto neff = neff::load(file, options);
+  if (!neff) return neff.error();
+  for (const std::string& warning : neff->warnings) {
+    log(LogLevel::kWarn, Component::kNmgr, "kmgr_load_nn", "%s", warning.c_str());
+  }
+  if (base::Status s = neff::check_context(*neff, context); !s.ok()) return s.error();
+  LoadContext where;
+  where.model_id = next_model_++;
+  where.name = neff->header.name;
+  if (context.present && neff->has_collectives()) {
+    auto made = communicator(**chosen, context.rank, context.world_size);
+    if (!made) return made.error();
+    where.communicator = *made;
+  }
+  auto program = LoadedProgram::load(**chosen, std::move(*neff), where);
+  if (!program) return program.error();
+  ++(*chosen)->loaded_models;
+  auto model = std::make_shared<Model>(where.model_id, where.name, read_execution_timeout(),
+                                       **chosen, std::move(*program));
+  models_.erase(std::remove_if(models_.begin(), models_.end(),
+                               [](const auto& entry) { return entry.expired(); }),
+                models_.end());
+  models_.push_back(model);
+  return model;
+}
+
+}  // namespace nrt

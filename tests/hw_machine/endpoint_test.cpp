@@ -1,0 +1,163 @@
+#include "hw/pcie/endpoint.h"
+
+#include "contract/regs/misc.h"
+#include "tests/hw_core/core_bench.h"
+
+namespace {
+
+using contract::Gen;
+using hw::AccessLog;
+
+struct NoRegisters final : hw::MappableRegisters {
+  base::Result<pcie::BarMapping> map_registers(uint64_t, uint64_t) override {
+    return base::Error{base::Fault::kUnsupported, 0, "", "none"};
+  }
+};
+
+// A block of 32-bit words.
+struct Words final : hw::BusTarget {
+  bool access(uint64_t offset, uint8_t* data, size_t size, bool write, bool) override {
+    if (size != 4 || offset + 4 > sizeof words) return false;
+    if (write) {
+      words[offset / 4] = base::load<uint32_t>(data);
+    } else {
+      base::store(data, words[offset / 4]);
+    }
+    return true;
+  }
+  uint32_t words[16] = {};
+};
+
+class EndpointTest : public ::testing::Test {
+ protected:
+  explicit EndpointTest(Gen gen = Gen::kV2) : bench_(gen) {
+    const contract::Window misc = bench_.map().misc_ram();
+    EXPECT_TRUE(bench_.fabric.map(misc.device, sizeof words_.words, words_, 0, "words"));
+    base_ = misc.bar0;
+    endpoint_.config_write(0x04, 2, 0x2);
+  }
+  hw_test::CoreBench bench_;
+  NoRegisters none_;
+  Words words_;
+  uint64_t base_ = 0;
+  hw::Endpoint endpoint_{{"d0", 0x7164, 0}, bench_.fabric, none_, bench_.log};
+};
+
+TEST_F(EndpointTest, Header) {
+  EXPECT_EQ(endpoint_.config_read(0, 4), 0x7164'1D0Fu);
+  EXPECT_EQ(endpoint_.config_read(0x08, 1), 0u);
+  EXPECT_EQ(endpoint_.config_read(0x0B, 1), 0x12u);
+  EXPECT_EQ(endpoint_.config_read(0x0E, 1), 0u);
+  EXPECT_EQ(endpoint_.config_read(0x06, 2), 0x10u);
+  EXPECT_EQ(endpoint_.config_read(0x34, 1), 0x40u);
+  EXPECT_EQ(endpoint_.config_read(0x40, 1), 0x10u);
+  EXPECT_EQ(endpoint_.config_read(0x41, 1), 0u);
+  EXPECT_EQ(endpoint_.config_read(0x3D, 1), 0u);  // no interrupt pin
+  EXPECT_EQ(endpoint_.config_read(0x100, 4), 0u);
+  endpoint_.config_write(0, 4, 0);
+  EXPECT_EQ(endpoint_.config_read(0, 4), 0x7164'1D0Fu);
+}
+
+TEST_F(EndpointTest, BarSizing) {
+  const auto size_of = [&](uint32_t bar) {
+    endpoint_.config_write(0x10 + 4 * bar, 4, ~0u);
+    endpoint_.config_write(0x14 + 4 * bar, 4, ~0u);
+    const uint64_t low = endpoint_.config_read(0x10 + 4 * bar, 4) & ~0xFu;
+    const uint64_t high = endpoint_.config_read(0x14 + 4 * bar, 4);
+    return ~(high << 32 | low) + 1;
+  };
+  EXPECT_EQ(size_of(0), 1ull << 30);
+  EXPECT_EQ(size_of(4), 32ull << 30);
+  EXPECT_EQ(endpoint_.config_read(0x10, 4) & 0xF, 0x4u);
+  EXPECT_EQ(endpoint_.config_read(0x20, 4) & 0xF, 0xCu);
+  EXPECT_EQ(endpoint_.config_read(0x18, 4), 0u);
+  endpoint_.config_write(0x10, 4, 0xC000'0000);
+  EXPECT_EQ(endpoint_.config_read(0x10, 4), 0xC000'0004u);
+}
+
+TEST_F(EndpointTest, RegistersAnswerAlignedWords) {
+  endpoint_.write32(0, base_ + 4, 0x1234'5678);
+  EXPECT_EQ(endpoint_.read32(0, base_ + 4), 0x1234'5678u);
+  uint8_t two[2] = {0xEE, 0xEE};
+  endpoint_.bar_read(0, base_ + 4, {two, 2});
+  EXPECT_EQ(two[0], 0);
+  endpoint_.bar_write(0, base_ + 6, {two, 2});
+  EXPECT_EQ(words_.words[1], 0x1234'5678u);
+  EXPECT_EQ(bench_.log.total(AccessLog::Kind::kPartial), 2u);
+  uint8_t eight[8] = {1, 0, 0, 0, 2, 0, 0, 0};
+  endpoint_.bar_write(0, base_ + 8, {eight, 8});
+  EXPECT_EQ(words_.words[2], 1u);
+  EXPECT_EQ(words_.words[3], 2u);
+}
+
+TEST_F(EndpointTest, UnclaimedReadsZeroAndIsCounted) {
+  EXPECT_EQ(endpoint_.read32(0, 0x3FFF'0000), 0u);
+  endpoint_.write32(0, 0x3FFF'0000, 1);
+  EXPECT_EQ(endpoint_.read32(0, 1ull << 30), 0u);  // past the BAR
+  EXPECT_EQ(endpoint_.read32(4, 32ull << 30), 0u);
+  EXPECT_EQ(endpoint_.read32(2, 0), 0u);  // no such BAR
+  EXPECT_EQ(bench_.log.total(AccessLog::Kind::kUnknown), 5u);
+}
+
+TEST_F(EndpointTest, NothingWithoutMemoryDecode) {
+  words_.words[0] = 5;
+  endpoint_.config_write(0x04, 2, 0);
+  endpoint_.write32(0, base_, 9);
+  EXPECT_EQ(endpoint_.read32(0, base_), 0u);
+  EXPECT_EQ(words_.words[0], 5u);
+  EXPECT_EQ(bench_.log.total(AccessLog::Kind::kUnknown), 0u);
+}
+
+TEST_F(EndpointTest, HbmAnySizeAndStacks) {
+  std::vector<uint8_t> bytes(7);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i + 1);
+  const uint64_t end_of_first = bench_.map().hbm_size() - 3;
+  endpoint_.bar_write(4, end_of_first, bytes);  // crosses into the second stack
+  std::vector<uint8_t> back(7);
+  endpoint_.bar_read(4, end_of_first, back);
+  EXPECT_EQ(back, bytes);
+  EXPECT_EQ(*bench_.fabric.direct(bench_.map().hbm_base(1), 1), 4);
+}
+
+TEST_F(EndpointTest, SbufThroughRegisterBar) {
+  const uint64_t sbuf = bench_.map().nc(1).bar0;
+  const uint8_t bytes[3] = {7, 8, 9};
+  endpoint_.bar_write(0, sbuf + 5, {bytes, 3});
+  EXPECT_EQ(*bench_.fabric.sbuf(1).at(6, 1), 8);
+}
+
+TEST_F(EndpointTest, MapsHbm) {
+  const auto mapping = endpoint_.bar_map(4, bench_.map().bar4_stride() + 0x1000, 0x2000);
+  ASSERT_TRUE(mapping.ok());
+  EXPECT_TRUE(mapping->writable);
+  EXPECT_EQ(mapping->fd_offset, 0x1000u);
+  auto view = base::Mapping::map_shared(mapping->fd, mapping->fd_offset, mapping->length, true);
+  ASSERT_TRUE(view.ok());
+  view->data()[5] = 0x5A;
+  EXPECT_EQ(*bench_.fabric.direct(bench_.map().hbm_base(1) + 0x1005, 1), 0x5A);
+  EXPECT_FALSE(endpoint_.bar_map(4, 0x10, 0x1000).ok());
+  EXPECT_FALSE(endpoint_.bar_map(4, 0, 0).ok());
+  EXPECT_FALSE(endpoint_.bar_map(4, bench_.map().hbm_size() - 0x1000, 0x2000).ok());
+  EXPECT_FALSE(endpoint_.bar_map(0, bench_.map().nc(0).bar0, 0x1000).ok());
+  EXPECT_FALSE(endpoint_.bar_map(0, 0x3FFF'0000, 0x1000).ok());
+}
+
+class EndpointV3 : public EndpointTest {
+ protected:
+  EndpointV3() : EndpointTest(Gen::kV3) {}
+};
+
+TEST_F(EndpointV3, FourGibBarAndHoles) {
+  endpoint_.config_write(0x10, 4, ~0u);
+  endpoint_.config_write(0x14, 4, ~0u);
+  EXPECT_EQ(endpoint_.config_read(0x10, 4), 0x4u);
+  EXPECT_EQ(endpoint_.config_read(0x14, 4), 0xFFFF'FFFFu);
+  // 24 GiB stacks in 64 GiB slots.
+  EXPECT_EQ(endpoint_.read32(4, 30ull << 30), 0u);
+  EXPECT_EQ(bench_.log.total(AccessLog::Kind::kUnknown), 1u);
+  const uint8_t byte = 3;
+  endpoint_.bar_write(4, 64ull << 30, {&byte, 1});
+  EXPECT_EQ(*bench_.fabric.direct(bench_.map().hbm_base(1), 1), 3);
+}
+
+}  // namespace

@@ -1,0 +1,53 @@
+#include "events.h"
+
+#include <gtest/gtest.h>
+
+namespace nccom {
+namespace {
+
+std::string event(const char* type, const char* phase, int core, int exec, int op, int ps) {
+  return std::string("{\"event_type\":\"") + type + "\",\"phase\":\"" + phase +
+         "\",\"nc_idx\":" + std::to_string(core) +
+         ",\"data\":{\"nc_timestamp_ps\":" + std::to_string(ps) +
+         ",\"exec_id\":" + std::to_string(exec) + ",\"op_index\":" + std::to_string(op) +
+         ",\"algorithm\":\"mesh\"}}";
+}
+
+std::string document(const std::vector<std::string>& events) {
+  std::string out = "{\"events\":[";
+  for (size_t i = 0; i < events.size(); ++i) out += (i == 0 ? "" : ",") + events[i];
+  return out + "]}";
+}
+
+TEST(Events, PairsByCoreExecutionAndOperation) {
+  const auto r = parse_events(document(
+      {event("cc_running", "start", 0, 7, 0, 100), event("cc_running", "start", 1, 7, 0, 110),
+       event("nc_exec_running", "start", 0, 7, 0, 1), event("cc_running", "stop", 0, 7, 0, 150),
+       event("cc_running", "stop", 1, 7, 0, 190), event("cc_running", "start", 0, 9, 1, 300),
+       event("cc_running", "stop", 0, 9, 1, 305)}));
+  ASSERT_TRUE(r) << r.error().message();
+  ASSERT_EQ(r->size(), 3u);
+  EXPECT_EQ((*r)[0].ps, 50u);
+  EXPECT_EQ((*r)[0].algorithm, "mesh");
+  EXPECT_EQ((*r)[1].execution, 1u);  // second execution of core 0
+  EXPECT_EQ((*r)[1].operation, 1u);
+  EXPECT_EQ((*r)[2].core, 1u);
+  EXPECT_EQ((*r)[2].execution, 0u);
+  EXPECT_EQ((*r)[2].ps, 80u);
+}
+
+TEST(Events, RefusesWhatCannotBeTimed) {
+  EXPECT_FALSE(parse_events(""));
+  EXPECT_FALSE(parse_events("[]"));
+  EXPECT_FALSE(parse_events("{\"events\":1}"));
+  EXPECT_FALSE(parse_events("{\"events\":[1]}"));
+  EXPECT_FALSE(parse_events(document({event("cc_running", "start", 0, 1, 0, 5)})));
+  EXPECT_FALSE(parse_events(document({event("cc_running", "begin", 0, 1, 0, 5)})));
+  EXPECT_FALSE(parse_events(document(
+      {event("cc_running", "start", 0, 1, 0, 9), event("cc_running", "stop", 0, 1, 0, 5)})));
+  EXPECT_FALSE(parse_events("{\"events\":[{\"event_type\":\"cc_running\"}]}"));
+  EXPECT_TRUE(parse_events("{\"events\":[]}")->empty());
+}
+
+}  // namespace
+}  // namespace nccom

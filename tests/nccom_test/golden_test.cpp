@@ -1,0 +1,134 @@
+// Data of --check: different by rank and index, results that can fail.
+#include "golden.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <set>
+
+namespace nccom {
+namespace {
+
+using contract::DType;
+
+constexpr DataType kAll[] = {{"uint8", DType::kUint8, ""}, {"int8", DType::kInt8, ""},
+                             {"fp8", DType::kFp8E4, ""},   {"uint16", DType::kUint16, ""},
+                             {"int16", DType::kInt16, ""}, {"fp16", DType::kFp16, ""},
+                             {"bf16", DType::kBf16, ""},   {"uint32", DType::kUint32, ""},
+                             {"int32", DType::kInt32, ""}, {"fp32", DType::kFp32, ""}};
+
+Options options(Operation operation, const DataType& type, uint32_t ranks) {
+  Options o;
+  o.operation = operation;
+  o.dtype = type;
+  o.ranks = ranks;
+  o.check = Check::kRandom;
+  o.seed = 42;
+  return o;
+}
+
+TEST(Golden, InputsDifferByRankIndexAndSeed) {
+  for (const DataType& type : kAll) {
+    Options o = options(Operation::kAllReduce, type, 2);
+    const uint32_t width = contract::dtype_size(type.code);
+    std::vector<uint8_t> a(64 * width), b(64 * width), c(64 * width), d(64 * width);
+    make_input(o, 0, 0, 64, a.data());
+    make_input(o, 1, 0, 64, b.data());
+    make_input(o, 0, 1, 64, c.data());
+    EXPECT_NE(a, b) << type.name;
+    EXPECT_NE(a, c) << type.name;
+    EXPECT_EQ(0, std::memcmp(a.data() + width, c.data(), 63 * width));  // any part, anywhere
+    std::set<std::string> distinct;
+    for (int i = 0; i < 64; ++i) {
+      distinct.insert(std::string(reinterpret_cast<char*>(a.data()) + i * width, width));
+    }
+    EXPECT_GT(distinct.size(), 32u) << type.name;
+    o.seed = 43;
+    make_input(o, 0, 0, 64, d.data());
+    EXPECT_NE(a, d);
+  }
+}
+
+// The expected output passes; any changed element, order of ranks or missing rank does not.
+TEST(Golden, ComparisonAcceptsTheResultAndNothingElse) {
+  for (const Operation operation :
+       {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter}) {
+    for (const DataType& type : kAll) {
+      const Options o = options(operation, type, 3);
+      const uint32_t width = contract::dtype_size(type.code);
+      const uint64_t size = 9000ull * 3 * width;  // more than a block
+      const std::vector<uint32_t> group = group_of(o, 1);
+      std::vector<uint8_t> out = expected_output(o, group, 1, size);
+      ASSERT_EQ(out.size(), output_bytes(o, size));
+      EXPECT_FALSE(compare(o, group, 1, size, out.data())) << type.name;
+      const uint64_t at = out.size() / width - 2;
+      encode(type.code, decode(type.code, out.data() + at * width) > 0.5 ? -3 : 3,
+             out.data() + at * width);
+      const auto mismatch = compare(o, group, 1, size, out.data());
+      ASSERT_TRUE(mismatch) << type.name;
+      EXPECT_EQ(mismatch->index, at);
+      EXPECT_EQ(mismatch->wrong, 1u);
+      if (operation == Operation::kReduceScatter) {
+        const std::vector<uint8_t> other = expected_output(o, group, 2, size);
+        EXPECT_TRUE(compare(o, group, 1, size, other.data()));
+      }
+    }
+  }
+}
+
+TEST(Golden, IntegerSumsWrap) {
+  const Options o = options(Operation::kAllReduce, kAll[0], 3);
+  std::vector<uint8_t> sum(100);
+  std::vector<uint8_t> in(100);
+  for (uint32_t r = 0; r < 3; ++r) {
+    make_input(o, r, 0, 100, in.data());
+    for (int i = 0; i < 100; ++i) sum[i] = static_cast<uint8_t>(sum[i] + in[i]);
+  }
+  EXPECT_EQ(expected_output(o, {0, 1, 2}, 0, 100), sum);
+}
+
+TEST(Golden, AllOnes) {
+  for (const DataType& type : kAll) {
+    Options o = options(Operation::kAllReduce, type, 2);
+    o.check = Check::kAllOnes;
+    const std::vector<uint8_t> out = expected_output(o, {0, 1}, 0, contract::dtype_size(type.code));
+    EXPECT_EQ(decode(type.code, out.data()), 2) << type.name;
+    o.operation = Operation::kAllGather;
+    const std::vector<uint8_t> gathered =
+        expected_output(o, {0, 1}, 0, 2 * contract::dtype_size(type.code));
+    EXPECT_EQ(decode(type.code, gathered.data()), 1) << type.name;
+  }
+}
+
+TEST(Golden, GroupsOfADataParallelRun) {
+  Options o = options(Operation::kAllReduce, kAll[0], 6);
+  o.data_parallel = 3;
+  EXPECT_EQ(group_of(o, 3), (std::vector<uint32_t>{2, 3}));
+  EXPECT_EQ(group_of(o, 5), (std::vector<uint32_t>{4, 5}));
+}
+
+TEST(Golden, CodecRoundTrips) {
+  for (const DType dtype : {DType::kFp8E4, DType::kFp16, DType::kBf16}) {
+    const uint32_t width = contract::dtype_size(dtype);
+    for (uint32_t bits = 0; bits < (1u << (8 * width)); ++bits) {
+      uint8_t raw[4] = {};
+      std::memcpy(raw, &bits, sizeof raw);
+      const double value = decode(dtype, raw);
+      if (!std::isfinite(value)) continue;
+      uint32_t back = 0;
+      encode(dtype, value, reinterpret_cast<uint8_t*>(&back));
+      ASSERT_EQ(back, bits) << static_cast<int>(dtype);
+    }
+  }
+  uint8_t raw[4];
+  encode(DType::kFp32, 0.1, raw);
+  float f = 0;
+  std::memcpy(&f, raw, sizeof f);
+  EXPECT_EQ(f, 0.1f);
+  encode(DType::kBf16, 1.00390625, raw);  // half way between 1 and 1.0078125: to even
+  EXPECT_EQ(decode(DType::kBf16, raw), 1.0);
+}
+
+}  // namespace
+}  // namespace nccom

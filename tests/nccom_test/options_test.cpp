@@ -1,0 +1,152 @@
+// The command line of nccom-test against tools.md 2.2 to 2.5.
+#include "options.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace nccom {
+namespace {
+
+Parsed parse_line(const std::string& line) {
+  std::istringstream in(line);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return parse(words);
+}
+
+Options good(const std::string& line) {
+  const Parsed p = parse_line(line);
+  EXPECT_TRUE(p.proceed) << line << "\n" << p.text;
+  return p.options;
+}
+
+void refused(const std::string& line, const std::string& message) {
+  const Parsed p = parse_line(line);
+  EXPECT_FALSE(p.proceed) << line;
+  EXPECT_EQ(p.exit_code, 2) << line;
+  EXPECT_EQ(p.text.find("usage: nccom-test "), 0u) << p.text;
+  EXPECT_NE(p.text.find("\nnccom-test: error: " + message), std::string::npos) << p.text;
+  EXPECT_EQ(p.text.back(), '\n');
+}
+
+TEST(Options, Defaults) {
+  const Options o = good("-r 2 allr");
+  EXPECT_EQ(o.operation, Operation::kAllReduce);
+  EXPECT_EQ(o.ranks, 2u);
+  EXPECT_EQ(o.min_bytes, 32u << 20);
+  EXPECT_EQ(o.max_bytes, 32u << 20);
+  EXPECT_EQ(o.iterations, 20u);
+  EXPECT_EQ(o.warmup, 5u);
+  EXPECT_STREQ(o.dtype.name, "uint8");
+  EXPECT_EQ(o.check, Check::kOff);
+  EXPECT_EQ(o.stats.size(), 1u);
+  EXPECT_EQ(o.local_ranks, 2u);
+  EXPECT_FALSE(o.repeat_neff);
+}
+
+TEST(Options, TheOperationMayStandAnywhere) {
+  EXPECT_EQ(good("allg -r 2").operation, Operation::kAllGather);
+  EXPECT_EQ(good("-r 2 reduce_scatter -n 3").operation, Operation::kReduceScatter);
+  EXPECT_EQ(good("-r 2 -c redsct").operation, Operation::kReduceScatter);
+  EXPECT_EQ(good("-r 2 -t avg p50 p99.9 all_reduce").stats.size(), 3u);
+}
+
+TEST(Options, PublishedCommand) {
+  const Options o = good("-r 2 --minbytes 1kb --maxbytes 1gb --stepfactor 4 --datatype bf16 allr");
+  EXPECT_EQ(size_list(o).size(), 11u);
+  EXPECT_EQ(size_list(o).front(), 1024u);
+  EXPECT_EQ(size_list(o).back(), 1u << 30);
+}
+
+TEST(Options, Forms) {
+  EXPECT_EQ(good("-r2 allr").ranks, 2u);
+  EXPECT_EQ(good("--nworkers=2 allr").ranks, 2u);
+  EXPECT_EQ(good("--nwork 2 allr").ranks, 2u);
+  EXPECT_EQ(good("-r 2 --check=all_ones allr").check, Check::kAllOnes);
+  EXPECT_EQ(good("-r 2 -c all_ones allr").check, Check::kAllOnes);
+  EXPECT_EQ(good("-r 2 allr -c").check, Check::kRandom);
+  EXPECT_EQ(good("-r 2 --seed 7 -c allr").seed, 7u);
+  const Options o = good("-r 4 allr -I 3 -W 1 -n 6 -w 2 --data-parallel-dimension 2");
+  EXPECT_TRUE(o.repeat_neff);
+  EXPECT_EQ(o.neff_iterations, 3u);
+  EXPECT_EQ(o.data_parallel, 2u);
+  EXPECT_EQ(o.group_ranks(), 2u);
+}
+
+TEST(Options, Refusals) {
+  refused("", "the following arguments are required: operation, -r/--nworkers");
+  refused("allr", "the following arguments are required: -r/--nworkers");
+  refused("-r 2", "the following arguments are required: operation");
+  refused("-r 2 foo",
+          "argument operation: invalid choice: 'foo' (choose from 'all_reduce', 'allr'");
+  refused("-r 2 alltoall", "argument operation: 'alltoall' is not supported");
+  refused("-r x allr", "argument -r/--nworkers: invalid int value: 'x'");
+  refused("-r 0 allr", "argument -r/--nworkers: must be 1 to");
+  refused("allr -r", "argument -r/--nworkers: expected one argument");
+  refused("-r 2 allr --foo", "unrecognized arguments: --foo");
+  refused("-r 2 allr extra", "unrecognized arguments: extra");
+  refused("-r 2 allr -d fp64",
+          "argument -d/--datatype: invalid choice: 'fp64' (choose from 'uint8'");
+  refused("-r 2 allr -b 1tb", "argument -b/--minbytes: invalid size value: '1tb'");
+  refused("-r 2 allr -i 1 -f 2",
+          "argument -f/--stepfactor: not allowed with argument -i/--stepbytes");
+  refused("-r 2 allr -f 1", "argument -f/--stepfactor: must be 2 to");
+  refused("-r 2 allr -b 2k -e 1k", "argument -e/--maxbytes: 1024 is less than");
+  refused("-r 2 allr -t p101", "argument -t/--stats: percentile 'p101' is over 100");
+  refused("-r 2 allr -t", "argument -t/--stats: expected at least one argument");
+  refused("-r 2 allr --show", "ambiguous option: --show could match --show-algorithm, ");
+  refused("-r 2 allr --sb2sb", "argument --sb2sb: not supported");
+  refused("-r 2 allr --permute-chain", "argument --permute-chain: not supported");
+  refused("-r 2 allr -N 2", "argument -N/--nnodes: more than one instance needs MPI");
+  refused("-r 3 allr --data-parallel-dimension 2", "argument --data-parallel-dimension: 3 ranks");
+  refused("-r 2 allr --debug=1", "argument --debug: ignored explicit argument '1'");
+  refused("-r 2 allr --x-rank-start 1 --x-local-ranks 2", "argument --x-local-ranks: ranks 1 to 2");
+}
+
+TEST(Options, HelpAndVersionSucceed) {
+  const Parsed help = parse_line("--help");
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_FALSE(help.proceed);
+  EXPECT_NE(help.text.find("--nworkers"), std::string::npos);
+  EXPECT_EQ(help.text.find("--sb2sb"), std::string::npos);
+  EXPECT_EQ(parse_line("--version").exit_code, 0);
+}
+
+TEST(Sizes, BinaryMultiplesOfAnyCase) {
+  EXPECT_EQ(*parse_size("17"), 17u);
+  EXPECT_EQ(*parse_size("1kb"), 1024u);
+  EXPECT_EQ(*parse_size("1K"), 1024u);
+  EXPECT_EQ(*parse_size("1MB"), 1u << 20);
+  EXPECT_EQ(*parse_size("2g"), 2ull << 30);
+  for (const char* text : {"", "k", "-1", "1.5k", "1kk", "999999999999999999g", "0x10"}) {
+    EXPECT_FALSE(parse_size(text)) << text;
+  }
+}
+
+TEST(Sizes, DefaultStepGivesElevenEntries) {
+  const auto sizes = size_list(good("-r 2 allr -b 1000 -e 2009"));
+  ASSERT_EQ(sizes.size(), 11u);
+  EXPECT_EQ(sizes.front(), 1000u);
+  EXPECT_EQ(sizes.back(), 2000u);  // the step is an integer division
+}
+
+TEST(Sizes, AreWholeElementsAndChunks) {
+  EXPECT_EQ(size_list(good("-r 2 allr -d fp32 -b 5 -e 5")), std::vector<uint64_t>{8});
+  EXPECT_EQ(size_list(good("-r 2 allg -d fp32 -b 9 -e 9")), std::vector<uint64_t>{16});
+  EXPECT_EQ(size_list(good("-r 3 redsct -b 1 -e 1")), std::vector<uint64_t>{3});
+  EXPECT_EQ(size_list(good("-r 2 allr -b 0 -e 4 -f 2")), (std::vector<uint64_t>{1, 2, 4}));
+  EXPECT_EQ(size_list(good("-r 2 allr -b 4 -e 4 -i 1")), std::vector<uint64_t>{4});
+}
+
+TEST(Sizes, PerRankBuffers) {
+  const Options gather = good("-r 4 allg");
+  EXPECT_EQ(input_bytes(gather, 1024), 256u);
+  EXPECT_EQ(output_bytes(gather, 1024), 1024u);
+  const Options scatter = good("-r 4 redsct");
+  EXPECT_EQ(input_bytes(scatter, 1024), 1024u);
+  EXPECT_EQ(output_bytes(scatter, 1024), 256u);
+}
+
+}  // namespace
+}  // namespace nccom

@@ -1,0 +1,85 @@
+#include "events.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+
+namespace nccom {
+namespace {
+
+using Json = nlohmann::json;
+using Key = std::tuple<uint32_t, uint64_t, uint32_t>;  // core, execution id, operation
+
+base::Error bad(const std::string& what) {
+  return {base::Fault::kIo, 1, "system trace", what};
+}
+
+struct Span {
+  bool started = false;
+  bool stopped = false;
+  uint64_t start = 0;
+  uint64_t stop = 0;
+  std::string algorithm;
+};
+
+base::Status add(const Json& event, std::map<Key, Span>* spans) {
+  if (event.value("event_type", "") != "cc_running") return {};
+  const Json data = event.value("data", Json::object());
+  for (const char* field : {"exec_id", "op_index", "nc_timestamp_ps"}) {
+    if (!data.contains(field) || !data[field].is_number_unsigned()) {
+      return bad(std::string("cc_running event without ") + field);
+    }
+  }
+  if (!event.contains("nc_idx") || !event["nc_idx"].is_number_unsigned()) {
+    return bad("cc_running event without nc_idx");
+  }
+  Span& span = (*spans)[{event["nc_idx"].get<uint32_t>(), data["exec_id"].get<uint64_t>(),
+                         data["op_index"].get<uint32_t>()}];
+  const auto time = data["nc_timestamp_ps"].get<uint64_t>();
+  const std::string phase = event.value("phase", "");
+  if (phase == "start") {
+    span.started = true;
+    span.start = time;
+  } else if (phase == "stop") {
+    span.stopped = true;
+    span.stop = time;
+  } else {
+    return bad("cc_running event with phase '" + phase + "'");
+  }
+  if (data.contains("algorithm") && data["algorithm"].is_string()) {
+    span.algorithm = data["algorithm"].get<std::string>();
+  }
+  return {};
+}
+
+}  // namespace
+
+base::Result<std::vector<OpDuration>> parse_events(const std::string& document) {
+  const Json json = Json::parse(document, nullptr, false);
+  if (json.is_discarded() || !json.is_object() || !json.contains("events") ||
+      !json["events"].is_array()) {
+    return bad("not a document with an events array");
+  }
+  std::map<Key, Span> spans;
+  for (const Json& event : json["events"]) {
+    if (!event.is_object()) return bad("an event that is no object");
+    if (base::Status status = add(event, &spans); !status) return status.error();
+  }
+  std::map<uint32_t, std::set<uint64_t>> executions;
+  for (const auto& [key, span] : spans) executions[std::get<0>(key)].insert(std::get<1>(key));
+  std::vector<OpDuration> out;
+  for (const auto& [key, span] : spans) {
+    const auto& [core, execution, operation] = key;
+    if (!span.started || !span.stopped || span.stop < span.start) {
+      return bad("operation " + std::to_string(operation) + " of core " + std::to_string(core) +
+                 " has no complete pair of events");
+    }
+    const auto& ids = executions[core];
+    const auto index = static_cast<uint64_t>(std::distance(ids.begin(), ids.find(execution)));
+    out.push_back({core, index, operation, span.stop - span.start, span.algorithm});
+  }
+  return out;
+}
+
+}  // namespace nccom

@@ -1,0 +1,24 @@
+// Durations of collectives out of a system-trace document (nrt-api.md 15.2).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace nccom {
+
+struct OpDuration {
+  uint32_t core = 0;       // process-relative
+  uint64_t execution = 0;  // 0-based per core, in order of execution
+  uint32_t operation = 0;  // in the program
+  uint64_t ps = 0;
+  std::string algorithm;
+};
+
+// Pairs the start and stop of every cc_running event. Unpaired events are an error.
+base::Result<std::vector<OpDuration>> parse_events(const std::string& document);
+
+}  // namespace nccom

@@ -1,0 +1,284 @@
+#include "golden.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace nccom {
+namespace {
+
+using contract::DType;
+
+struct FloatFormat {
+  int exponent_bits = 0;  // 0: an integer type
+  int mantissa_bits = 0;
+};
+
+constexpr FloatFormat format_of(DType dtype) {
+  switch (dtype) {
+    case DType::kFp32:
+      return {8, 23};
+    case DType::kBf16:
+      return {8, 7};
+    case DType::kFp16:
+      return {5, 10};
+    case DType::kFp8E4:
+      return {4, 3};
+    default:
+      return {};
+  }
+}
+
+bool is_signed(DType dtype) {
+  return dtype == DType::kInt8 || dtype == DType::kInt16 || dtype == DType::kInt32;
+}
+
+// SplitMix64: one draw per (seed, rank, index), so that any part of any input can be made anywhere.
+uint64_t draw(uint64_t seed, uint64_t rank, uint64_t index) {
+  uint64_t z = seed + 0x9E3779B97F4A7C15ull * (index + 1) + 0xD1B54A32D192ED03ull * (rank + 1);
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  return z ^ (z >> 31);
+}
+
+// Tolerances of tools.md 2.9: relative, absolute.
+struct Tolerance {
+  double relative;
+  double absolute;
+};
+Tolerance tolerance_of(DType dtype) {
+  switch (dtype) {
+    case DType::kBf16:
+      return {2e-2, 1e-2};
+    case DType::kFp16:
+      return {2e-3, 1e-3};
+    case DType::kFp8E4:
+      return {1.25e-1, 1e-1};
+    default:
+      return {1e-5, 1e-6};
+  }
+}
+
+uint64_t load_bits(DType dtype, const uint8_t* from) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, from, contract::dtype_size(dtype));
+  return bits;
+}
+
+std::string text(double value) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.9g", value);
+  return buffer;
+}
+
+// First element of the part of the inputs that ends up at output element 0, and which rank's input
+// holds output element i for an all-gather.
+uint64_t input_offset(const Options& o, const std::vector<uint32_t>& group, uint32_t rank,
+                      uint64_t elements) {
+  if (o.operation != Operation::kReduceScatter) return 0;
+  const auto at = std::find(group.begin(), group.end(), rank) - group.begin();
+  return static_cast<uint64_t>(at) * elements;
+}
+
+// Expected value of output element i as exact as the host has it; integers modulo 2^64.
+struct Expected {
+  double real = 0;
+  uint64_t whole = 0;
+};
+
+class Result {
+ public:
+  Result(const Options& o, const std::vector<uint32_t>& group, uint32_t rank, uint64_t size)
+      : o_(o),
+        group_(group),
+        width_(contract::dtype_size(o.dtype.code)),
+        elements_(output_bytes(o, size) / width_),
+        per_rank_(input_bytes(o, size) / width_),
+        offset_(input_offset(o, group, rank, elements_)) {}
+
+  uint64_t elements() const { return elements_; }
+
+  // Expected values of output elements [first, first + count).
+  void get(uint64_t first, uint64_t count, std::vector<Expected>* out) {
+    out->assign(count, {});
+    if (o_.operation == Operation::kAllGather) {
+      for (uint64_t i = 0; i < count; ++i) {
+        const uint32_t from = group_[(first + i) / per_rank_];
+        make_input(o_, from, (first + i) % per_rank_, 1, scratch(1));
+        add(scratch_.data(), &(*out)[i]);
+      }
+      return;
+    }
+    for (const uint32_t from : group_) {
+      make_input(o_, from, offset_ + first, count, scratch(count));
+      for (uint64_t i = 0; i < count; ++i) add(scratch_.data() + i * width_, &(*out)[i]);
+    }
+  }
+
+ private:
+  uint8_t* scratch(uint64_t count) {
+    scratch_.resize(count * width_);
+    return scratch_.data();
+  }
+
+  void add(const uint8_t* from, Expected* sum) const {
+    const DType dtype = o_.dtype.code;
+    if (format_of(dtype).exponent_bits != 0) {
+      sum->real += decode(dtype, from);
+    } else {
+      sum->whole += load_bits(dtype, from);
+    }
+  }
+
+  const Options& o_;
+  const std::vector<uint32_t>& group_;
+  uint64_t width_;
+  uint64_t elements_;
+  uint64_t per_rank_;
+  uint64_t offset_;
+  std::vector<uint8_t> scratch_;
+};
+
+constexpr uint64_t kBlock = 4096;  // elements per step: bounds the host's memory
+
+}  // namespace
+
+double decode(DType dtype, const uint8_t* from) {
+  const FloatFormat f = format_of(dtype);
+  const uint64_t bits = load_bits(dtype, from);
+  if (f.exponent_bits == 0) {
+    const unsigned width = contract::dtype_size(dtype) * 8;
+    if (is_signed(dtype) && (bits >> (width - 1)) != 0) {
+      return static_cast<double>(bits) - std::ldexp(1.0, static_cast<int>(width));
+    }
+    return static_cast<double>(bits);
+  }
+  const int bias = (1 << (f.exponent_bits - 1)) - 1;
+  const auto mantissa = static_cast<double>(bits & ((1ull << f.mantissa_bits) - 1));
+  const int exponent =
+      static_cast<int>((bits >> f.mantissa_bits) & ((1ull << f.exponent_bits) - 1));
+  const bool negative = ((bits >> (f.mantissa_bits + f.exponent_bits)) & 1) != 0;
+  double value = 0;
+  if (exponent == (1 << f.exponent_bits) - 1 && dtype != DType::kFp8E4) {
+    value = mantissa == 0 ? HUGE_VAL : NAN;
+  } else if (exponent == 0) {
+    value = std::ldexp(mantissa, 1 - bias - f.mantissa_bits);
+  } else {
+    value =
+        std::ldexp(mantissa + std::ldexp(1.0, f.mantissa_bits), exponent - bias - f.mantissa_bits);
+  }
+  return negative ? -value : value;
+}
+
+void encode(DType dtype, double value, uint8_t* to) {
+  const FloatFormat f = format_of(dtype);
+  uint64_t bits = 0;
+  if (f.exponent_bits == 0) {
+    bits = static_cast<uint64_t>(static_cast<int64_t>(std::llrint(value)));
+  } else {
+    const int bias = (1 << (f.exponent_bits - 1)) - 1;
+    if (value != 0) {
+      int exponent = std::max(std::ilogb(value), 1 - bias);
+      double units = std::nearbyint(std::ldexp(std::fabs(value), f.mantissa_bits - exponent));
+      if (units >= std::ldexp(2.0, f.mantissa_bits)) {
+        units /= 2;
+        ++exponent;
+      }
+      const auto whole = static_cast<uint64_t>(units);
+      const uint64_t hidden = 1ull << f.mantissa_bits;
+      bits = whole < hidden
+                 ? whole
+                 : (static_cast<uint64_t>(exponent + bias) << f.mantissa_bits | (whole - hidden));
+    }
+    if (std::signbit(value)) bits |= 1ull << (f.mantissa_bits + f.exponent_bits);
+  }
+  std::memcpy(to, &bits, contract::dtype_size(dtype));
+}
+
+void make_input(const Options& o, uint32_t rank, uint64_t first, uint64_t count, uint8_t* to) {
+  const DType dtype = o.dtype.code;
+  const uint32_t width = contract::dtype_size(dtype);
+  const bool is_float = format_of(dtype).exponent_bits != 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    uint8_t* element = to + i * width;
+    if (o.check == Check::kAllOnes) {
+      encode(dtype, 1, element);
+      continue;
+    }
+    const uint64_t bits = draw(o.seed, rank, first + i);
+    if (!is_float) {
+      std::memcpy(element, &bits, width);
+    } else {
+      // Uniform in [-1, 1): sums of a few ranks stay far from overflow in every type.
+      encode(dtype, std::ldexp(static_cast<double>(bits >> 11), -52) - 1, element);
+    }
+  }
+}
+
+std::vector<uint32_t> group_of(const Options& o, uint32_t rank) {
+  const uint32_t size = o.group_ranks();
+  std::vector<uint32_t> group;
+  for (uint32_t i = 0; i < size; ++i) group.push_back(rank / size * size + i);
+  return group;
+}
+
+std::optional<Mismatch> compare(const Options& o, const std::vector<uint32_t>& group, uint32_t rank,
+                                uint64_t size, const uint8_t* output) {
+  const DType dtype = o.dtype.code;
+  const uint32_t width = contract::dtype_size(dtype);
+  const bool is_float = format_of(dtype).exponent_bits != 0;
+  const Tolerance t = tolerance_of(dtype);
+  const double scale = o.operation == Operation::kAllGather
+                           ? 0  // moved, not computed
+                           : std::max(1.0, std::log2(static_cast<double>(group.size())));
+  const uint64_t mask = width == 8 ? ~0ull : (1ull << (8 * width)) - 1;
+  Result result(o, group, rank, size);
+  std::vector<Expected> want;
+  std::optional<Mismatch> mismatch;
+  for (uint64_t first = 0; first < result.elements(); first += kBlock) {
+    const uint64_t count = std::min(kBlock, result.elements() - first);
+    result.get(first, count, &want);
+    for (uint64_t i = 0; i < count; ++i) {
+      const uint8_t* element = output + (first + i) * width;
+      const double got = decode(dtype, element);
+      const bool good = is_float ? std::fabs(got - want[i].real) <=
+                                       scale * (t.absolute + t.relative * std::fabs(want[i].real))
+                                 : load_bits(dtype, element) == (want[i].whole & mask);
+      if (good) continue;
+      if (!mismatch) {
+        mismatch = Mismatch{first + i, text(got), is_float ? text(want[i].real) : "", 0};
+        if (!is_float) {
+          const uint64_t bits = want[i].whole & mask;
+          mismatch->expected = text(decode(dtype, reinterpret_cast<const uint8_t*>(&bits)));
+        }
+      }
+      ++mismatch->wrong;
+    }
+  }
+  return mismatch;
+}
+
+std::vector<uint8_t> expected_output(const Options& o, const std::vector<uint32_t>& group,
+                                     uint32_t rank, uint64_t size) {
+  const DType dtype = o.dtype.code;
+  const uint32_t width = contract::dtype_size(dtype);
+  const bool is_float = format_of(dtype).exponent_bits != 0;
+  Result result(o, group, rank, size);
+  std::vector<uint8_t> out(result.elements() * width);
+  std::vector<Expected> want;
+  for (uint64_t first = 0; first < result.elements(); first += kBlock) {
+    const uint64_t count = std::min(kBlock, result.elements() - first);
+    result.get(first, count, &want);
+    for (uint64_t i = 0; i < count; ++i) {
+      uint8_t* to = out.data() + (first + i) * width;
+      if (is_float) {
+        encode(dtype, want[i].real, to);
+      } else {
+        std::memcpy(to, &want[i].whole, width);
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace nccom

@@ -1,0 +1,547 @@
+#include "options.h"
+
+#include <algorithm>
+#include <cctype>
+#include <functional>
+#include <optional>
+
+namespace nccom {
+namespace {
+
+constexpr const char* kProgram = "nccom-test";
+
+struct OperationName {
+  const char* full;
+  const char* brief;
+  std::optional<Operation> operation;  // absent: known, not supported
+};
+constexpr OperationName kOperations[] = {
+    {"all_reduce", "allr", Operation::kAllReduce},
+    {"all_gather", "allg", Operation::kAllGather},
+    {"all_gatherv", "allgv", std::nullopt},
+    {"reduce_scatter", "redsct", Operation::kReduceScatter},
+    {"sendrecv", "sendrecv", std::nullopt},
+    {"alltoall", "alltoall", std::nullopt},
+    {"alltoallv", "alltoallv", std::nullopt},
+    {"permute", "permute", std::nullopt},
+};
+
+using contract::DType;
+constexpr DataType kTypes[] = {
+    {"uint8", DType::kUint8, "uint8"},    {"int8", DType::kInt8, "int8"},
+    {"fp8", DType::kFp8E4, "float8e4"},   {"fp8e4", DType::kFp8E4, "float8e4"},
+    {"uint16", DType::kUint16, "uint16"}, {"int16", DType::kInt16, "int16"},
+    {"fp16", DType::kFp16, "float16"},    {"bf16", DType::kBf16, "bfloat16"},
+    {"uint32", DType::kUint32, "uint32"}, {"int32", DType::kInt32, "int32"},
+    {"fp32", DType::kFp32, "float32"},
+};
+
+enum class Arity { kNone, kOne, kOptional, kMany };
+
+struct Switch {
+  const char* brief;  // "-r" or ""
+  const char* full;   // "--nworkers"
+  Arity arity = Arity::kOne;
+  const char* metavar = "";
+  const char* help = "";  // "": known but not supported
+};
+
+constexpr Switch kSwitches[] = {
+    {"-h", "--help", Arity::kNone, "", "show this help message and exit"},
+    {"", "--version", Arity::kNone, "", "show the version and exit"},
+    {"-r", "--nworkers", Arity::kOne, "N", "total number of ranks (required)"},
+    {"-N", "--nnodes", Arity::kOne, "N", "number of instances; only 1 is supported"},
+    {"-b", "--minbytes", Arity::kOne, "SIZE", "first size (default 32M)"},
+    {"-e", "--maxbytes", Arity::kOne, "SIZE", "last size, inclusive (default 32M)"},
+    {"-i", "--stepbytes", Arity::kOne, "SIZE", "arithmetic step (default (max-min)/10)"},
+    {"-f", "--stepfactor", Arity::kOne, "F", "geometric step; excludes -i"},
+    {"-n", "--iters", Arity::kOne, "N", "measured operations (default 20)"},
+    {"-w", "--warmup_iters", Arity::kOne, "N", "unmeasured operations before them (default 5)"},
+    {"-I", "--neff_iters", Arity::kOne, "N", "measured executions of one NEFF"},
+    {"-W", "--neff_warmup_iters", Arity::kOne, "N", "unmeasured executions of that NEFF"},
+    {"-d", "--datatype", Arity::kOne, "TYPE",
+     "uint8 int8 fp8 fp8e4 uint16 int16 fp16 bf16 uint32 int32 fp32 (default uint8)"},
+    {"-c", "--check", Arity::kOptional, "MODE", "verify results: random (default) or all_ones"},
+    {"", "--seed", Arity::kOne, "N", "seed of random data (default: time, logged)"},
+    {"-t", "--stats", Arity::kMany, "S", "avg, pNN, ... (default avg)"},
+    {"", "--show-algorithm", Arity::kNone, "", "extra column"},
+    {"", "--show-input-output-size", Arity::kNone, "", "two extra columns"},
+    {"", "--non-interactive", Arity::kNone, "", "no progress display"},
+    {"", "--report-to-json-file", Arity::kOne, "FILE", "write the results as JSON"},
+    {"", "--debug", Arity::kNone, "", "print what is done to stderr"},
+    {"", "--data-parallel-dimension", Arity::kOne, "D",
+     "ranks of one group; r/D groups run at once"},
+    {"", "--gib", Arity::kNone, "", "bandwidths in 2^30 bytes, as old versions"},
+    {"", "--x-json-config", Arity::kNone, "", "add the configuration to the JSON file"},
+    {"", "--x-rank-start", Arity::kOne, "R", "first rank of this process (several processes)"},
+    {"", "--x-local-ranks", Arity::kOne, "K", "ranks of this process (several processes)"},
+    {"", "--unique-buff", Arity::kNone, "", ""},
+    {"", "--unique-tensor", Arity::kNone, "", ""},
+    {"", "--coalesced-cc-size-ratio", Arity::kOne, "", ""},
+    {"", "--shared-output-buff", Arity::kNone, "", ""},
+    {"", "--variable-size-op-metadata", Arity::kOne, "", ""},
+    {"", "--alltoallv-metadata", Arity::kOne, "", ""},
+    {"-s", "--hosts", Arity::kMany, "", ""},
+    {"", "--hosts-file", Arity::kOne, "", ""},
+    {"", "--mpi-log-dir", Arity::kOne, "", ""},
+    {"-S", "--slurm-mode", Arity::kNone, "", ""},
+    {"-u", "--slurm-vcpus-per-node", Arity::kOne, "", ""},
+    {"", "--slurm-setup-script", Arity::kOne, "", ""},
+    {"", "--slurm-job-id", Arity::kOne, "", ""},
+    {"", "--slurm-use-head-node-neuron-bench", Arity::kNone, "", ""},
+    {"", "--sb2sb", Arity::kNone, "", ""},
+    {"", "--input-shape", Arity::kOne, "", ""},
+    {"", "--output-shape", Arity::kOne, "", ""},
+    {"", "--cc-dim", Arity::kOne, "", ""},
+    {"", "--custom-replica-groups", Arity::kOne, "", ""},
+    {"", "--custom-src-target-pairs", Arity::kOne, "", ""},
+    {"", "--permute-chain", Arity::kNone, "", ""},
+    {"", "--streams-json", Arity::kOne, "", ""},
+    {"", "--vcpu-pin-mode", Arity::kNone, "", ""},
+    {"", "--data-collector-port", Arity::kOne, "", ""},
+    {"", "--data-collector-host", Arity::kOne, "", ""},
+    {"", "--data-collector-use-ipv6", Arity::kNone, "", ""},
+    {"", "--log-level", Arity::kOne, "", ""},
+    {"", "--benchmark-log-directory", Arity::kOne, "", ""},
+};
+
+std::string usage() {
+  return "usage: nccom-test [-h] -r NWORKERS [-b MINBYTES] [-e MAXBYTES] [-i STEPBYTES | -f "
+         "STEPFACTOR]\n"
+         "                  [-n ITERS] [-w WARMUP_ITERS] [-I NEFF_ITERS] [-W NEFF_WARMUP_ITERS]\n"
+         "                  [-d DATATYPE] [-c [{random,all_ones}]] [--seed SEED] [-t STATS ...]\n"
+         "                  [--show-algorithm] [--show-input-output-size] [--non-interactive]\n"
+         "                  [--report-to-json-file FILE] [--debug]\n"
+         "                  operation\n";
+}
+
+std::string help() {
+  std::string out = usage() +
+                    "\noperations: all_reduce (allr), all_gather (allg), reduce_scatter "
+                    "(redsct)\n\noptions:\n";
+  for (const Switch& s : kSwitches) {
+    if (*s.help == '\0') continue;
+    std::string line = std::string("  ") + s.brief + (*s.brief != '\0' ? ", " : "") + s.full;
+    if (*s.metavar != '\0') line += std::string(" ") + s.metavar;
+    constexpr size_t kColumn = 34;
+    line += line.size() < kColumn ? std::string(kColumn - line.size(), ' ') : "  ";
+    out += line + s.help + "\n";
+  }
+  return out;
+}
+
+std::string label(const Switch& s) {
+  return (*s.brief != '\0' ? std::string(s.brief) + "/" : std::string()) + s.full;
+}
+
+bool is_stat(const std::string& text) {
+  if (text == "avg") return true;
+  if (text.size() < 2 || text[0] != 'p') return false;
+  return std::all_of(text.begin() + 1, text.end(),
+                     [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; }) &&
+         std::count(text.begin(), text.end(), '.') <= 1 && text != "p.";
+}
+
+class Parser {
+ public:
+  explicit Parser(const std::vector<std::string>& arguments) : arguments_(arguments) {}
+
+  Parsed run() {
+    for (at_ = 0; at_ < arguments_.size() && !stopped_; ++at_) {
+      const std::string& argument = arguments_[at_];
+      if (argument.size() > 1 && argument[0] == '-' && !only_positional_) {
+        if (argument == "--") {
+          only_positional_ = true;
+        } else {
+          option(argument);
+        }
+      } else if (operation_.empty()) {
+        operation_ = argument;
+      } else {
+        unknown_.push_back(argument);
+      }
+    }
+    if (!stopped_) finish();
+    if (!stopped_) result_.proceed = true;
+    return std::move(result_);
+  }
+
+ private:
+  void stop(int code, std::string text) {
+    if (stopped_) return;
+    stopped_ = true;
+    result_.exit_code = code;
+    result_.text = std::move(text);
+  }
+
+  void error(const std::string& text) { stop(2, usage() + kProgram + ": error: " + text + "\n"); }
+  void error(const Switch& s, const std::string& text) {
+    error("argument " + label(s) + ": " + text);
+  }
+
+  // Exact name, "-r2" form, or an unambiguous beginning of a long name.
+  const Switch* find(const std::string& name, std::string* glued) {
+    std::vector<const Switch*> matches;
+    for (const Switch& s : kSwitches) {
+      if (name == s.full || (*s.brief != '\0' && name == s.brief)) return &s;
+      if (name.size() > 2 && name[0] == '-' && name[1] != '-' && name.substr(0, 2) == s.brief &&
+          s.arity != Arity::kNone) {
+        *glued = name.substr(2);
+        return &s;
+      }
+      if (name.size() > 2 && name.compare(0, 2, "--") == 0 &&
+          std::string(s.full).compare(0, name.size(), name) == 0) {
+        matches.push_back(&s);
+      }
+    }
+    if (matches.size() == 1) return matches[0];
+    if (matches.size() > 1) {
+      std::string text = "ambiguous option: " + name + " could match ";
+      for (size_t i = 0; i < matches.size(); ++i)
+        text += (i == 0 ? "" : ", ") + std::string(matches[i]->full);
+      error(text);
+    }
+    return nullptr;
+  }
+
+  void option(const std::string& argument) {
+    const size_t equals = argument.find('=');
+    const bool has_value = argument.compare(0, 2, "--") == 0 && equals != std::string::npos;
+    std::string glued;
+    const Switch* s = find(has_value ? argument.substr(0, equals) : argument, &glued);
+    if (stopped_) return;
+    if (s == nullptr) {
+      unknown_.push_back(argument);
+      return;
+    }
+    std::vector<std::string> values;
+    if (has_value) values.push_back(argument.substr(equals + 1));
+    if (!glued.empty()) values.push_back(glued);
+    if (*s->help == '\0') return error(*s, "not supported by this version");
+    collect(*s, &values);
+    if (!stopped_) apply(*s, values);
+  }
+
+  bool next_is_value() const {
+    if (at_ + 1 >= arguments_.size()) return false;
+    const std::string& next = arguments_[at_ + 1];
+    return next.empty() || next[0] != '-' || next == "-";
+  }
+
+  void collect(const Switch& s, std::vector<std::string>* values) {
+    switch (s.arity) {
+      case Arity::kNone:
+        if (!values->empty()) error(s, "ignored explicit argument '" + values->front() + "'");
+        return;
+      case Arity::kOne:
+        if (!values->empty()) return;
+        if (!next_is_value()) return error(s, "expected one argument");
+        values->push_back(arguments_[++at_]);
+        return;
+      case Arity::kOptional:
+        // The operation may stand behind a bare -c.
+        if (values->empty() && next_is_value() &&
+            (arguments_[at_ + 1] == "random" || arguments_[at_ + 1] == "all_ones")) {
+          values->push_back(arguments_[++at_]);
+        }
+        return;
+      case Arity::kMany:
+        while (next_is_value() && is_stat(arguments_[at_ + 1]))
+          values->push_back(arguments_[++at_]);
+        if (values->empty()) error(s, "expected at least one argument");
+        return;
+    }
+  }
+
+  uint64_t number(const Switch& s, const std::string& text, uint64_t least, uint64_t most) {
+    constexpr size_t kDigits = 18;
+    if (text.empty() || text.size() > kDigits ||
+        !std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); })) {
+      error(s, "invalid int value: '" + text + "'");
+      return least;
+    }
+    const uint64_t value = std::stoull(text);
+    if (value < least || value > most) {
+      error(s,
+            "must be " + std::to_string(least) + " to " + std::to_string(most) + ", not " + text);
+    }
+    return value;
+  }
+
+  uint32_t count(const Switch& s, const std::string& text, uint64_t least) {
+    constexpr uint64_t kMost = 1000000;
+    return static_cast<uint32_t>(number(s, text, least, kMost));
+  }
+
+  uint64_t size(const Switch& s, const std::string& text) {
+    const base::Result<uint64_t> value = parse_size(text);
+    if (!value) error(s, value.error().what);
+    return value ? *value : 0;
+  }
+
+  void apply(const Switch& s, const std::vector<std::string>& values) {
+    const std::string name = s.full;
+    const std::string value = values.empty() ? std::string() : values.front();
+    Options& o = result_.options;
+    if (name == "--help") {
+      stop(0, help());
+    } else if (name == "--version") {
+      stop(0, "nccom-test 0.1.0\n");
+    } else if (name == "--nworkers") {
+      o.ranks = count(s, value, 1);
+    } else if (name == "--nnodes") {
+      if (count(s, value, 1) > 1) error(s, "more than one instance needs MPI or Slurm options");
+    } else if (name == "--minbytes") {
+      o.min_bytes = size(s, value);
+    } else if (name == "--maxbytes") {
+      o.max_bytes = size(s, value);
+    } else if (name == "--stepbytes" || name == "--stepfactor") {
+      step(s, name, value);
+    } else if (name == "--iters") {
+      o.iterations = count(s, value, 1);
+    } else if (name == "--warmup_iters") {
+      o.warmup = count(s, value, 0);
+    } else if (name == "--neff_iters" || name == "--neff_warmup_iters") {
+      o.repeat_neff = true;
+      (name == "--neff_iters" ? o.neff_iterations : o.neff_warmup) =
+          count(s, value, name == "--neff_iters" ? 1 : 0);
+    } else if (name == "--datatype") {
+      datatype(s, value);
+    } else if (name == "--check") {
+      check(s, value);
+    } else if (name == "--seed") {
+      o.seed_given = true;
+      o.seed = number(s, value, 0, UINT64_MAX);
+    } else {
+      apply_output(s, name, values);
+    }
+  }
+
+  void apply_output(const Switch& s, const std::string& name,
+                    const std::vector<std::string>& values) {
+    const std::string value = values.empty() ? std::string() : values.front();
+    Options& o = result_.options;
+    if (name == "--stats") {
+      stats(s, values);
+    } else if (name == "--show-algorithm") {
+      o.show_algorithm = true;
+    } else if (name == "--show-input-output-size") {
+      o.show_sizes = true;
+    } else if (name == "--non-interactive") {
+      o.interactive = false;
+    } else if (name == "--report-to-json-file") {
+      o.json_file = value;
+    } else if (name == "--debug") {
+      o.debug = true;
+      o.interactive = false;
+    } else if (name == "--data-parallel-dimension") {
+      dimension_ = count(s, value, 1);
+    } else if (name == "--gib") {
+      o.gib = true;
+    } else if (name == "--x-json-config") {
+      o.json_config = true;
+    } else if (name == "--x-rank-start") {
+      o.rank_start = count(s, value, 0);
+    } else if (name == "--x-local-ranks") {
+      o.local_ranks = count(s, value, 1);
+    }
+  }
+
+  void step(const Switch& s, const std::string& name, const std::string& value) {
+    if (!step_.empty() && step_ != name) {
+      return error(s,
+                   "not allowed with argument " +
+                       std::string(step_ == "--stepbytes" ? "-i/--stepbytes" : "-f/--stepfactor"));
+    }
+    step_ = name;
+    if (name == "--stepbytes") {
+      result_.options.step_bytes = size(s, value);
+      if (result_.options.step_bytes == 0) error(s, "must be at least 1");
+    } else {
+      result_.options.step_factor = number(s, value, 2, 1u << 30);
+    }
+  }
+
+  void datatype(const Switch& s, const std::string& value) {
+    for (const DataType& type : kTypes) {
+      if (value == type.name) {
+        result_.options.dtype = type;
+        return;
+      }
+    }
+    std::string choices;
+    for (const DataType& type : kTypes) {
+      choices += (choices.empty() ? "'" : ", '") + std::string(type.name) + "'";
+    }
+    error(s, "invalid choice: '" + value + "' (choose from " + choices + ")");
+  }
+
+  void check(const Switch& s, const std::string& value) {
+    if (value.empty() || value == "random") {
+      result_.options.check = Check::kRandom;
+    } else if (value == "all_ones") {
+      result_.options.check = Check::kAllOnes;
+    } else {
+      error(s, "invalid choice: '" + value + "' (choose from 'random', 'all_ones')");
+    }
+  }
+
+  void stats(const Switch& s, const std::vector<std::string>& values) {
+    result_.options.stats.clear();
+    for (const std::string& value : values) {
+      Stat stat;
+      stat.text = value;
+      if (!is_stat(value))
+        return error(s, "invalid choice: '" + value + "' (choose from avg, pNN)");
+      if (value != "avg") stat.percentile = std::stod(value.substr(1));
+      if (stat.percentile > 100) return error(s, "percentile '" + value + "' is over 100");
+      result_.options.stats.push_back(stat);
+    }
+  }
+
+  void choose_operation() {
+    std::string choices;
+    for (const OperationName& known : kOperations) {
+      if (operation_ == known.full || operation_ == known.brief) {
+        if (!known.operation) {
+          return error("argument operation: '" + operation_ +
+                       "' is not supported by this version (supported: all_reduce, allr, "
+                       "all_gather, allg, reduce_scatter, redsct)");
+        }
+        result_.options.operation = *known.operation;
+        return;
+      }
+      for (const char* name : {known.full, known.brief}) {
+        const std::string quoted = std::string("'") + name + "'";
+        if (choices.find(quoted) == std::string::npos) {
+          choices += (choices.empty() ? "" : ", ") + quoted;
+        }
+      }
+    }
+    error("argument operation: invalid choice: '" + operation_ + "' (choose from " + choices + ")");
+  }
+
+  void finish() {
+    Options& o = result_.options;
+    std::string missing;
+    if (operation_.empty()) missing = "operation";
+    if (o.ranks == 0) missing += (missing.empty() ? "" : ", ") + std::string("-r/--nworkers");
+    if (!missing.empty()) return error("the following arguments are required: " + missing);
+    choose_operation();
+    if (!unknown_.empty()) {
+      std::string text = "unrecognized arguments:";
+      for (const std::string& argument : unknown_) text += " " + argument;
+      return error(text);
+    }
+    if (o.min_bytes > o.max_bytes) {
+      return error("argument -e/--maxbytes: " + std::to_string(o.max_bytes) +
+                   " is less than -b/--minbytes " + std::to_string(o.min_bytes));
+    }
+    if (o.repeat_neff && o.neff_iterations == 0) o.neff_iterations = 1;
+    if (dimension_ != 0) {
+      if (o.ranks % dimension_ != 0) {
+        return error("argument --data-parallel-dimension: " + std::to_string(o.ranks) +
+                     " ranks do not divide into groups of " + std::to_string(dimension_));
+      }
+      o.data_parallel = o.ranks / dimension_;
+    }
+    if (o.local_ranks == 0) o.local_ranks = o.ranks;
+    if (o.rank_start + o.local_ranks > o.ranks) {
+      return error("argument --x-local-ranks: ranks " + std::to_string(o.rank_start) + " to " +
+                   std::to_string(o.rank_start + o.local_ranks - 1) + " of " +
+                   std::to_string(o.ranks));
+    }
+  }
+
+  const std::vector<std::string>& arguments_;
+  size_t at_ = 0;
+  bool only_positional_ = false;
+  bool stopped_ = false;
+  uint32_t dimension_ = 0;
+  std::string operation_;
+  std::string step_;
+  std::vector<std::string> unknown_;
+  Parsed result_;
+};
+
+}  // namespace
+
+Parsed parse(const std::vector<std::string>& arguments) {
+  return Parser(arguments).run();
+}
+
+const char* long_name(Operation operation) {
+  switch (operation) {
+    case Operation::kAllReduce:
+      return "all_reduce";
+    case Operation::kAllGather:
+      return "all_gather";
+    case Operation::kReduceScatter:
+      return "reduce_scatter";
+  }
+  return "";
+}
+
+const char* short_name(Operation operation) {
+  switch (operation) {
+    case Operation::kAllReduce:
+      return "allr";
+    case Operation::kAllGather:
+      return "allg";
+    case Operation::kReduceScatter:
+      return "redsct";
+  }
+  return "";
+}
+
+base::Result<uint64_t> parse_size(const std::string& text) {
+  const base::Error bad{base::Fault::kUsage, 2, "", "invalid size value: '" + text + "'"};
+  size_t digits = 0;
+  while (digits < text.size() && std::isdigit(static_cast<unsigned char>(text[digits])) != 0)
+    ++digits;
+  constexpr size_t kMaxDigits = 18;
+  if (digits == 0 || digits > kMaxDigits) return bad;
+  std::string suffix = text.substr(digits);
+  for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  unsigned shift = 0;
+  if (suffix == "k" || suffix == "kb") {
+    shift = 10;
+  } else if (suffix == "m" || suffix == "mb") {
+    shift = 20;
+  } else if (suffix == "g" || suffix == "gb") {
+    shift = 30;
+  } else if (!suffix.empty() && suffix != "b") {
+    return bad;
+  }
+  const uint64_t value = std::stoull(text.substr(0, digits));
+  constexpr unsigned kMaxShift = 48;  // 256 TiB: more than any device
+  if (value >> (kMaxShift - shift) != 0) return bad;
+  return value << shift;
+}
+
+std::vector<uint64_t> size_list(const Options& o) {
+  const uint64_t element = contract::dtype_size(o.dtype.code);
+  const uint64_t unit = o.operation == Operation::kAllReduce ? element : element * o.group_ranks();
+  uint64_t step = o.step_bytes;
+  if (step == 0) step = std::max<uint64_t>(1, (o.max_bytes - o.min_bytes) / 10);
+  std::vector<uint64_t> out;
+  for (uint64_t size = o.min_bytes; size <= o.max_bytes;) {
+    out.push_back(std::max<uint64_t>(1, (size + unit - 1) / unit) * unit);
+    if (o.step_factor != 0) {
+      size = std::max<uint64_t>(size, 1) * o.step_factor;
+    } else {
+      size += step;
+    }
+  }
+  return out;
+}
+
+uint64_t input_bytes(const Options& o, uint64_t size) {
+  return o.operation == Operation::kAllGather ? size / o.group_ranks() : size;
+}
+
+uint64_t output_bytes(const Options& o, uint64_t size) {
+  return o.operation == Operation::kReduceScatter ? size / o.group_ranks() : size;
+}
+
+}  // namespace nccom

@@ -1,0 +1,81 @@
+// Command line of nccom-test (tools.md 2.2 to 2.5): parsed values, and errors in argparse style.
+// Own options, not published: --gib, --x-json-config, --x-rank-start, --x-local-ranks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "arch/contract/descriptor.h"
+#include "base/error.h"
+
+namespace nccom {
+
+enum class Operation { kAllReduce, kAllGather, kReduceScatter };
+enum class Check { kOff, kRandom, kAllOnes };
+
+struct DataType {
+  const char* name;  // as printed in the `type` column
+  contract::DType code;
+  const char* neff_name;  // as written in programs
+};
+
+struct Stat {
+  std::string text = "avg";
+  double percentile = -1;  // negative: average
+};
+
+struct Options {
+  Operation operation = Operation::kAllReduce;
+  uint32_t ranks = 0;
+  uint64_t min_bytes = 32ull << 20;
+  uint64_t max_bytes = 32ull << 20;
+  uint64_t step_bytes = 0;  // 0: (max - min) / 10
+  uint64_t step_factor = 0;
+  uint32_t iterations = 20;
+  uint32_t warmup = 5;
+  uint32_t neff_iterations = 0;  // 0: -I not given
+  uint32_t neff_warmup = 0;
+  bool repeat_neff = false;  // -I or -W was given
+  DataType dtype{"uint8", contract::DType::kUint8, "uint8"};
+  Check check = Check::kOff;
+  bool seed_given = false;
+  uint64_t seed = 0;
+  std::vector<Stat> stats{Stat{}};
+  bool show_algorithm = false;
+  bool show_sizes = false;
+  bool interactive = true;
+  bool debug = false;
+  bool gib = false;
+  bool json_config = false;
+  std::string json_file;
+  uint32_t data_parallel = 1;  // concurrent groups
+  uint32_t rank_start = 0;     // first rank of this process
+  uint32_t local_ranks = 0;    // ranks of this process; 0: all
+  uint32_t group_ranks() const { return ranks / data_parallel; }
+};
+
+// What parse() decided: go on, or print `text` (to stdout for help) and end with `exit_code`.
+struct Parsed {
+  bool proceed = false;
+  int exit_code = 0;
+  std::string text;
+  Options options;
+};
+Parsed parse(const std::vector<std::string>& arguments);
+
+const char* long_name(Operation operation);
+const char* short_name(Operation operation);
+
+// "1kb", "32M", "17": binary multiples, any case.
+base::Result<uint64_t> parse_size(const std::string& text);
+
+// Sizes of the run, each a whole number of elements, and of ranks x elements where the operation
+// splits the buffer (rounded up).
+std::vector<uint64_t> size_list(const Options& options);
+
+// Bytes per rank for a `size(B)`.
+uint64_t input_bytes(const Options& options, uint64_t size);
+uint64_t output_bytes(const Options& options, uint64_t size);
+
+}  // namespace nccom
