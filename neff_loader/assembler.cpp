@@ -138,7 +138,9 @@ class Assembler {
     } else if (name == ".symbol" && words.size() == 2) {
       std::string symbol;
       if (!text::unquote(words[1], &symbol)) return fail(line, "malformed symbol " + words[1]);
-      intern(symbol);
+      // One entry each, so that any table can be written; names mean their first entry.
+      symbol_index_.emplace(symbol, static_cast<uint32_t>(symbols_.size()));
+      symbols_.push_back(symbol);
     } else if (name == ".function" && (words.size() == 2 || words.size() == 3)) {
       begin_function(words, line);
     } else if (name == ".endfunction" && words.size() == 1) {

@@ -348,8 +348,10 @@ base::Result<std::string> disassemble(base::ConstByteSpan file) {
   // Symbols are listed only where the order of use does not give the same table.
   const std::string text = preamble(*parsed, false) + *instructions;
   const auto again = assemble(text);
-  const bool same = again.ok() && again->size() == file.size() &&
-                    std::equal(again->begin(), again->end(), file.begin());
+  const auto symbols = [](const base::Result<ParsedFile>& f) {
+    return f.ok() ? f->symbols : std::vector<std::string>();
+  };
+  const bool same = again.ok() && symbols(parse_file(*again)) == parsed->symbols;
   return same ? text : preamble(*parsed, true) + *instructions;
 }
 

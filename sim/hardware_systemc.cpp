@@ -1,10 +1,127 @@
+// The real devices behind sim::Hardware: hw::Machine, built from a platform and a timing file.
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "arch/config/platform.h"
+#include "arch/config/timing.h"
+#include "hw/machine/chip.h"
+#include "hw/machine/machine.h"
 #include "sim/hardware.h"
+#include "sim/machine_params.h"
+#include "sim/report.h"
+#include "sim/trace_adapter.h"
 
 namespace sim {
+namespace {
+
+class SystemcHardware final : public Hardware {
+ public:
+  SystemcHardware(hw::MachineParams params, std::unique_ptr<TraceAdapter> trace)
+      : trace_(std::move(trace)), machine_(std::move(params)) {}
+
+  pcie::Device& device(size_t chip) override {
+    return machine_.device(static_cast<uint32_t>(chip));
+  }
+  pcie::HostExecutor& executor() override { return machine_.executor(); }
+  base::Ps now() const override { return machine_.now(); }
+  bool run(base::Ps limit) override {
+    return machine_.run_to_quiescence(limit) == hw::RunOutcome::kQuiescent;
+  }
+  std::optional<base::Error> failure() const override { return machine_.error(); }
+  std::vector<std::string> waiting() const override { return machine_.who_waits(); }
+
+  void collect(Report& report) override {
+    collect_counters(report);
+    collect_accesses(report);
+    for (uint32_t number = 0; number < machine_.chips(); ++number) {
+      hw::Chip& chip = machine_.chip(number);
+      for (const hw::BandwidthResource* each : chip.fabric().resources()) add_usage(report, *each);
+      for (const hw::BandwidthResource* each : chip.dma().resources()) add_usage(report, *each);
+    }
+  }
+
+ private:
+  void add_usage(Report& report, const hw::BandwidthResource& resource) {
+    Usage& seen = usage_[resource.name()];
+    report.add_usage(resource.name(), resource.total_bytes() - seen.bytes,
+                     resource.busy_ps() - seen.busy);
+    seen = {resource.total_bytes(), resource.busy_ps()};
+  }
+
+  void collect_counters(Report& report) {
+    const hw::Counters now = machine_.counters();
+    const hw::Counters& old = counters_;
+    report.add_count("descriptors", now.descriptors - old.descriptors, "");
+    report.add_count("packets", now.packets - old.packets, "");
+    report.add_count("compute_packets", now.compute_packets - old.compute_packets, "");
+    report.add_count("doorbells", now.doorbells - old.doorbells, "");
+    report.add_count("bytes", now.bytes - old.bytes, "B");
+    report.add_count("register_writes", now.register_writes - old.register_writes, "");
+    report.add_count("semaphore_updates", now.semaphore_updates - old.semaphore_updates, "");
+    report.add_count("notifications", now.notifications - old.notifications, "");
+    report.add_count("dma_errors", now.dma_errors - old.dma_errors, "");
+    report.add_count("bad_doorbells", now.bad_doorbells - old.bad_doorbells, "");
+    report.add_elided_bytes(now.elided_bytes - old.elided_bytes);
+    report.add_elided("read of payload", now.elided_reads - old.elided_reads);
+    counters_ = now;
+  }
+
+  void collect_accesses(Report& report) {
+    for (const auto& [key, total] : machine_.access_log().entries()) {
+      const auto& [block, kind, name, write] = key;
+      const uint64_t count = total - std::exchange(accesses_[key], total);
+      const std::string place = block + " " + name;
+      switch (kind) {
+        case hw::AccessLog::Kind::kUnknown:
+          report.add_unknown(place, write ? 0 : count, write ? count : 0);
+          break;
+        case hw::AccessLog::Kind::kUnsupported:
+          report.add_unsupported("register " + place, count);
+          break;
+        case hw::AccessLog::Kind::kPartial:
+          report.add_unsupported("partial or misaligned access to " + place, count);
+          break;
+        case hw::AccessLog::Kind::kDenied:
+          report.add_unsupported("write to read-only " + place, count);
+          break;
+      }
+    }
+  }
+
+  std::unique_ptr<TraceAdapter> trace_;
+  // Asking who waits is not a change, but not const in the devices.
+  mutable hw::Machine machine_;
+  std::map<std::string, Usage> usage_;
+  hw::Counters counters_;
+  std::map<hw::AccessLog::Key, uint64_t> accesses_;
+};
+
+}  // namespace
 
 base::Result<std::unique_ptr<Hardware>> build_hardware(const HardwareParams& params) {
-  (void)params;
-  return base::Error{base::Fault::kUnsupported, 0, "hw", "this build has no device model"};
+  const config::Platform& platform = params.platform;
+  if (platform.chips.size() > 1 || platform.generation != config::Generation::kV2) {
+    return base::Error{base::Fault::kUnsupported, 0, platform.name,
+                       "this release builds platforms of one v2 device (trn1.2xlarge, inf2.xlarge, "
+                       "inf2.8xlarge); see soma describe --support"};
+  }
+  hw::MachineParams machine = machine_params(platform, params.timing, params.host_memory);
+  machine.timing_only = params.timing_only;
+  std::unique_ptr<TraceAdapter> trace;
+  if (params.trace != nullptr) {
+    trace = std::make_unique<TraceAdapter>(*params.trace);
+    machine.tracer = trace.get();
+  }
+  try {
+    return std::unique_ptr<Hardware>(
+        std::make_unique<SystemcHardware>(std::move(machine), std::move(trace)));
+  } catch (const std::exception& error) {
+    return base::Error{base::Fault::kInternal, 0, platform.name,
+                       std::string("cannot build the machine: ") + error.what()};
+  }
 }
 
 }  // namespace sim

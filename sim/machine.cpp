@@ -18,6 +18,9 @@ namespace {
 // How long ended clients may take to go: their sockets close, their resources are released.
 constexpr std::chrono::milliseconds kPartingTime{2000};
 
+// More simulated time than any driver gives a device to come up.
+constexpr base::Ps kBootTime = 1000 * base::kPsPerS;
+
 // "0000:10:1c.0"; platforms without published addresses get made-up ones that do not collide.
 driver::PciLocation location_of(const config::Chip& chip) {
   constexpr int kHex = 16;
@@ -137,7 +140,7 @@ base::Status Machine::Parts::boot() {
   loop = std::make_unique<MainLoop>(std::move(loop_params));
 
   for (auto& each : drivers) each->start();
-  hardware->run(pcie::HostExecutor::kForever);
+  hardware->run(kBootTime);
   if (const auto failure = hardware->failure()) return *failure;
   for (const auto& each : drivers) {
     if (!each->probed() || !each->probe_errors().empty()) {

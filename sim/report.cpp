@@ -181,6 +181,7 @@ std::string Report::to_json() const {
   report["counters"] = counters;
   report["fidelity"] = {{"exact", exact},
                         {"approximate", approximate},
+                        {"elided_bytes", elided_bytes_},
                         {"elided", counts(elided_)},
                         {"unsupported", counts(unsupported_)},
                         {"unknown", unknown}};

@@ -68,6 +68,8 @@ class Report {
   void add_count(std::string_view counter, uint64_t value, std::string_view unit);
   // Bytes that timing-only did not move were read where they decide something.
   void add_elided(std::string_view what, uint64_t count);
+  // Payload that timing-only did not move; no reason to mistrust anything.
+  void add_elided_bytes(uint64_t bytes) { elided_bytes_ += bytes; }
   void add_unsupported(std::string_view feature, uint64_t count);
   // Accesses to a register or window that no block claims.
   void add_unknown(std::string_view name, uint64_t reads, uint64_t writes);
@@ -101,6 +103,7 @@ class Report {
   Table<Usage> usage_;
   Table<Counter> counters_;
   Table<uint64_t> elided_;
+  uint64_t elided_bytes_ = 0;
   Table<uint64_t> unsupported_;
   Table<Accesses> unknown_;
   std::string failure_;  // fault name, empty if none

@@ -198,6 +198,9 @@ int H2tRing::start_async(int context, uint64_t from, uint64_t to, uint64_t bytes
     pieces.push_back({from + at, to + at, piece});
   }
   if (pieces.size() > kMaxBatch) return -EINVAL;
+  // Left behind by a client that never collected it: contexts have no owner
+  // (driver-ioctl.md 3.4.2).
+  if (async_in_use(context)) (void)wait_async(context);
   TaskLock lock(mutex_, context_.executor);
   Transfer& transfer = contexts_[static_cast<size_t>(context)];
   if (pieces.empty()) {  // nothing to move: complete at once

@@ -75,6 +75,9 @@ int mem_free(const Call& call) {
   if (!call.get(request)) return -EFAULT;
   Chunk* chunk = find(call, request.mem_handle);
   if (chunk == nullptr) return -EINVAL;
+  // MEM_MC_GET_INFO_V2 mints handles for rings, datastore and carve-outs too. Freeing those breaks
+  // a real driver; here it is an error.
+  if (chunk->lifespan != Lifespan::kProcess) return -EINVAL;
   call.device.memory().release(chunk, call.charge());
   return 0;
 }

@@ -31,12 +31,27 @@ bool ResetManager::pending(uint32_t id) const {
                      [id](const Request& request) { return request.id == id; });
 }
 
+// The check for a pending request comes first, unlike in release 2.26, which has freed the rings by
+// then and leaves the cores without any (driver-ioctl.md 3.12).
 int ResetManager::request(uint32_t nc_map, uint32_t id) {
+  if (pending(id)) return 1;
   const uint32_t cores = selected(nc_map);
   for (uint32_t n = 0; n < device_.dhal().map.ncs(); ++n) {
     if ((cores >> n & 1) != 0) device_.free_core_rings(n);
   }
-  if (pending(id)) return 1;
+  enqueue(nc_map, cores, id);
+  return 0;
+}
+
+void ResetManager::request_full() {
+  device_.state = DeviceState::kReset;
+  enqueue(uapi::kResetWholeDevice, device_.active_nc_map(), kInternalId);
+}
+
+// Takes down what the cores held, which may wait, and hands the request to the reset task.
+void ResetManager::enqueue(uint32_t nc_map, uint32_t cores, uint32_t id) {
+  requests_.push_back({id, nc_map, Status::kPreparing});
+  Request& request = requests_.back();
   for (uint32_t n = 0; n < device_.dhal().map.ncs(); ++n) {
     if ((cores >> n & 1) == 0) continue;
     device_.core_init().invalidate(n);
@@ -44,21 +59,7 @@ int ResetManager::request(uint32_t nc_map, uint32_t id) {
     ++device_.reset_requests[n].total;
     device_.reset_requests[n].present = 1;
   }
-  requests_.push_back({id, nc_map, Status::kQueued});
-  device_.context().executor.wake(this);
-  return 0;
-}
-
-void ResetManager::request_full() {
-  device_.state = DeviceState::kReset;
-  for (uint32_t n = 0; n < device_.dhal().map.ncs(); ++n) {
-    if ((device_.active_nc_map() >> n & 1) == 0) continue;
-    device_.core_init().invalidate(n);
-    device_.notifications().destroy(n);
-    ++device_.reset_requests[n].total;
-    device_.reset_requests[n].present = 1;
-  }
-  requests_.push_back({kInternalId, uapi::kResetWholeDevice, Status::kQueued});
+  request.status = Status::kQueued;
   device_.context().executor.wake(this);
 }
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <list>
 
 #include "driver/kernel/context.h"
 #include "driver/uapi/limits.h"
@@ -35,13 +35,14 @@ class ResetManager {
   bool pending(uint32_t id) const;
 
  private:
-  enum class Status { kQueued, kRunning, kDone, kFailed };
+  enum class Status { kPreparing, kQueued, kRunning, kDone, kFailed };
   struct Request {
     uint32_t id = 0;
     uint32_t nc_map = 0;
     Status status = Status::kQueued;
   };
 
+  void enqueue(uint32_t nc_map, uint32_t cores, uint32_t id);
   void serve(uint32_t nc_map, bool internal);
   bool reset_hardware(uint32_t nc_map);
   bool reset_by_mailbox(uint32_t nc_map);
@@ -50,7 +51,7 @@ class ResetManager {
   uint32_t selected(uint32_t nc_map) const;
 
   NeuronDevice& device_;
-  std::deque<Request> requests_;
+  std::list<Request> requests_;  // references stay valid while a request waits
   bool stopped_ = false;
   bool stop_ = false;
 };

@@ -121,8 +121,8 @@ int commit_model(nds_instance_t* instance, Object* object) {
   ModelSlot* slot = instance->slot(static_cast<size_t>(object->slot));
   slot->info = object->model;
   memcpy(slot->usage, &object->usage, sizeof slot->usage);
-  std::atomic_thread_fence(std::memory_order_release);
-  slot->state = kUsed;
+  // Monitors in other processes look at the state first.
+  __atomic_store_n(&slot->state, kUsed, __ATOMIC_RELEASE);
   return 0;
 }
 
@@ -272,7 +272,7 @@ int nds_read_all_model_nodes(nds_instance_t* inst, nds_obj_handle_t** models, si
   const std::lock_guard<std::mutex> guard(inst->lock);
   for (size_t i = 0; i < kModelSlotCount; ++i) {
     const ModelSlot* slot = inst->slot(i);
-    if (slot->state != kUsed) continue;
+    if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != kUsed) continue;
     Object* object = make_object(inst, OBJECT_TYPE_MODEL_NODE_INFO);
     if (object == nullptr) continue;
     object->slot = static_cast<int>(i);

@@ -47,7 +47,7 @@ void StatusPage::machine_busy() {
   if (executor_ != nullptr) shown_until_ = executor_->now();
   StatusLayout* page = layout();
   page->sequence.fetch_add(1, std::memory_order_acq_rel);
-  page->busy_since_ns.store(monotonic_ns(), std::memory_order_relaxed);
+  page->busy_since_ns.store(monotonic_ns(), std::memory_order_release);
   page->sequence.fetch_add(1, std::memory_order_release);
 }
 
@@ -77,9 +77,9 @@ void StatusPage::publish(base::Ps elapsed, bool still_busy) {
   const uint64_t now = monotonic_ns();
   const uint64_t since = page->busy_since_ns.load(std::memory_order_relaxed);
   page->sequence.fetch_add(1, std::memory_order_acq_rel);
-  if (since != 0) page->busy_wall_ns.fetch_add(now - since, std::memory_order_relaxed);
-  page->simulated_ns.store(simulated_ps_ / base::kPsPerNs, std::memory_order_relaxed);
-  page->busy_since_ns.store(still_busy && since != 0 ? now : 0, std::memory_order_relaxed);
+  if (since != 0) page->busy_wall_ns.fetch_add(now - since, std::memory_order_release);
+  page->simulated_ns.store(simulated_ps_ / base::kPsPerNs, std::memory_order_release);
+  page->busy_since_ns.store(still_busy && since != 0 ? now : 0, std::memory_order_release);
   page->sequence.fetch_add(1, std::memory_order_release);
   page->generation.fetch_add(1, std::memory_order_release);
   syscall(SYS_futex, &page->generation, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);

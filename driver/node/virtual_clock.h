@@ -45,10 +45,10 @@ inline ClockState read_clock(const StatusLayout& page) {
   ClockState state;
   for (;;) {
     const uint32_t before = page.sequence.load(std::memory_order_acquire);
-    state.busy_wall_ns = page.busy_wall_ns.load(std::memory_order_relaxed);
-    state.simulated_ns = page.simulated_ns.load(std::memory_order_relaxed);
-    state.busy_since_ns = page.busy_since_ns.load(std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_acquire);
+    // Acquire keeps the second look at the sequence behind these.
+    state.busy_wall_ns = page.busy_wall_ns.load(std::memory_order_acquire);
+    state.simulated_ns = page.simulated_ns.load(std::memory_order_acquire);
+    state.busy_since_ns = page.busy_since_ns.load(std::memory_order_acquire);
     if ((before & 1) == 0 && page.sequence.load(std::memory_order_relaxed) == before) return state;
   }
 }

@@ -8,6 +8,11 @@
 #include "hw/machine/executor.h"
 #include "hw/time/kernel_queue.h"
 
+// The SystemC library wants this entry point even where main() is ours.
+__attribute__((weak, visibility("default"))) int sc_main(int, char**) {
+  return 0;
+}
+
 namespace hw {
 
 struct Machine::State {
@@ -34,6 +39,8 @@ Machine::Machine(MachineParams params) : state_(std::make_unique<State>(std::mov
     const std::string name = "d" + std::to_string(c);
     s.chips.push_back(std::make_unique<Chip>(name.c_str(), c, context));
   }
+  // Elaborates: from here on the sockets are bound and registers answer.
+  sc_core::sc_start(sc_core::SC_ZERO_TIME);
 }
 
 Machine::~Machine() = default;

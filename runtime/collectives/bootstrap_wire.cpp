@@ -135,6 +135,7 @@ bool Connection::fill() {
 }
 
 int Connection::take_hello(Hello* hello) {
+  if (in_.empty()) return 0;
   // The magic decides early, so that a few bytes of something else do not keep a slot.
   const uint32_t magic = kMagic;
   if (std::memcmp(in_.data(), &magic, std::min(in_.size(), sizeof magic)) != 0) return -1;

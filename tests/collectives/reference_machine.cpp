@@ -154,7 +154,7 @@ void reference_fold(const contract::DmaCompute& op, const std::vector<const uint
       }
     }
   }
-  std::memcpy(out, result.data(), bytes);
+  std::copy(result.begin(), result.end(), out);
 }
 
 void ReferenceMachine::fail(const std::string& what) {

@@ -187,6 +187,8 @@ TEST_F(Ioctl, InformationAboutChunks) {
   ASSERT_EQ(bench.ioctl(file, uapi::kMemMcGetInfoV2, carve), 0);
   EXPECT_EQ(carve.size, 16 * base::kMiB);
   EXPECT_EQ(carve.mem_handle, 2u);
+  uapi::mem_free release{carve.mem_handle};
+  EXPECT_EQ(bench.ioctl(file, uapi::kMemFree, release), -EINVAL) << "not a client's to free";
   std::vector<uapi::mem_chunk_info> chunks(8);
   uapi::dump_mem_chunks dump{0, 0, 0, reinterpret_cast<uint64_t>(chunks.data())};
   EXPECT_EQ(bench.ioctl(file, uapi::kDumpMemChunks, dump), -EAGAIN);
@@ -301,6 +303,12 @@ TEST_F(Ioctl, AsynchronousCopies) {
   EXPECT_EQ(bench.ioctl(file, uapi::kMemCopyAsyncWait, wait), -EINVAL);
   copy.pwait_handle = 4;
   EXPECT_EQ(bench.ioctl(file, uapi::kMemCopyAsync64, copy), -EINVAL);
+  // A context that nobody collected does not block the next user of the ring.
+  for (int i = 0; i < 5000; ++i) {
+    copy.pwait_handle = uapi::kAsyncNone;
+    ASSERT_EQ(bench.ioctl(file, uapi::kMemCopyAsync64, copy), 0) << i;
+  }
+  EXPECT_EQ(bench.fake().ring_id_errors, 0u);
   copy.pwait_handle = uapi::kAsyncSync;
   EXPECT_EQ(bench.ioctl(file, uapi::kMemCopyAsync64, copy), 0);
   EXPECT_EQ(copy.wait_handle, 0);
@@ -633,6 +641,9 @@ TEST_F(Ioctl, ResetRequestsOfOneProcess) {
   uapi::device_reset reset{1, 0};
   ASSERT_EQ(bench.ioctl(file, uapi::kNcReset, reset), 0);
   EXPECT_EQ(bench.ioctl(file, uapi::kNcReset, reset), 1) << "not collected yet";
+  const uint64_t handle = bench.alloc(file, 4096, false);
+  uint32_t value = 1;
+  EXPECT_EQ(bench.buf_copy(file, handle, &value, 4, 0, true), 0) << "the rings are intact";
   uapi::device_ready ready{999, 0};
   ASSERT_EQ(bench.ioctl(file, uapi::kNcResetReady, ready), 0);
   EXPECT_EQ(ready.result, 1);
@@ -643,6 +654,7 @@ TEST_F(Ioctl, ResetRequestsOfOneProcess) {
   ASSERT_EQ(bench.ioctl(file, uapi::kNcReset, reset), 0);
   ASSERT_EQ(bench.ioctl(file, uapi::kNcResetReady, ready), 0);
   EXPECT_EQ(ready.result, 1);
+  EXPECT_EQ(bench.buf_copy(file, handle, &value, 4, 0, true), -EPERM) << "no rings";
   uint8_t byte = 7;
   EXPECT_EQ(bench.ioctl(file, uapi::kDeviceResetStatus, byte), 0);
   EXPECT_EQ(byte, 1);

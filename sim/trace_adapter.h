@@ -1,0 +1,42 @@
+// Puts the spans of the devices ("d0.dma2.q7", from, to) on a tree of trace tracks.
+//
+// The dots of a name become parents. Spans of one track may overlap on hardware that pipelines; a
+// trace viewer nests them, so an overlapping span goes to a further lane of its track.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/trace.h"
+#include "hw/stats.h"
+
+namespace sim {
+
+class TraceAdapter final : public hw::Tracer {
+ public:
+  explicit TraceAdapter(base::TraceSink& sink) : sink_(sink) {}
+
+  uint32_t track(const std::string& name) override;
+  void span(uint32_t track, base::Ps begin, base::Ps end, const char* name,
+            uint64_t bytes) override;
+
+ private:
+  struct Lane {
+    base::Track track;
+    base::Ps busy_until = 0;
+  };
+  struct Entry {
+    std::string label;  // last part of the name
+    base::Track parent;
+    std::vector<Lane> lanes;
+  };
+  base::Track node(const std::string& name);
+
+  base::TraceSink& sink_;
+  std::map<std::string, base::Track> nodes_;
+  std::map<std::string, uint32_t> ids_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace sim
