@@ -171,7 +171,7 @@ struct Channel {
   uint64_t cookie = 0;
   pid_t pid = 0;
 };
-constexpr int kMaxChannels = 64;
+constexpr int kMaxChannels = 512;  // threads inside a request at one time
 Channel channels[kMaxChannels];
 
 bool is_channel(uint64_t cookie) {

@@ -193,6 +193,30 @@ TEST_F(Shim, WithoutAServerNothingChanges) {
   EXPECT_EQ(shell(script), "none\n5\n");
 }
 
+TEST(ShimAlone, MachineGoesAway) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  pid_t client = -1;
+  std::string out;
+  char buffer[256];
+  {
+    Bench bench;
+    client = bench.start({client_program("node_client"), "outlive"}, ends[1]);
+    ASSERT_GT(client, 0);
+    const ssize_t got = read(ends[0], buffer, sizeof buffer);
+    ASSERT_GT(got, 0);
+  }
+  close(ends[1]);
+  for (ssize_t got; (got = read(ends[0], buffer, sizeof buffer)) > 0;) {
+    out.append(buffer, static_cast<size_t>(got));
+  }
+  close(ends[0]);
+  int status = -1;
+  waitpid(client, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(out, "ioctl Input/output error\nclose 0\nopen Input/output error\n");
+}
+
 TEST_F(Shim, TwoClientsSideBySide) {
   std::vector<pid_t> clients;
   const base::UniqueFd null(open("/dev/null", O_WRONLY | O_CLOEXEC));
