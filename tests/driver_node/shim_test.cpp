@@ -70,6 +70,9 @@ TEST_F(Shim, OrdinaryToolsSeeTheTree) {
   EXPECT_EQ(shell("cat /sys/class/neuron_device/neuron0/core_count"), "2");
   EXPECT_EQ(shell("cat /sys/module/neuron/version"), "2.26.5.0\n");
   EXPECT_EQ(shell("cat /sys/class/dmi/id/product_name"), "trn1.2xlarge\n");
+  EXPECT_EQ(shell("cat /sys/devices/virtual/dmi/id/product_name"), "trn1.2xlarge\n");
+  EXPECT_EQ(shell("cat /sys/class/infiniband/efa_0/node_desc"), "efa\n");
+  EXPECT_EQ(shell("hostname; uname -n"), "node-0.test\nnode-0.test\n");
   EXPECT_EQ(shell("ls /sys/class/neuron_device"), "neuron0\nneuron3\nnode_id_4\n");
   EXPECT_EQ(shell("ls /sys/devices/virtual/neuron_device/neuron0/stats/hardware"),
             "sram_ecc_uncorrected\n");
