@@ -27,12 +27,14 @@ base::Status MainLoop::run() {
 
 bool MainLoop::drain(const std::function<bool()>& done, milliseconds patience) {
   constexpr milliseconds kStep{2};
-  const auto deadline = Clock::now() + patience;
-  while (params_.requests->pending() > 0 || !done()) {
-    if (Clock::now() >= deadline || params_.hardware->failure()) return false;
+  give_up_ = Clock::now() + patience;
+  bool finished = false;
+  while (!(finished = params_.requests->pending() == 0 && done()) && Clock::now() < give_up_ &&
+         !params_.hardware->failure()) {
     serve_one(kStep);
   }
-  return true;
+  give_up_ = Clock::time_point::max();
+  return finished;
 }
 
 void MainLoop::stop() {
@@ -72,7 +74,7 @@ void MainLoop::activity() {
       expire_timers();
       params_.status->machine_progress(hardware.now() - shown);
       shown = hardware.now();
-      if (stopping_) break;
+      if (stopping_ || Clock::now() >= give_up_) break;
     }
   }
   params_.status->machine_idle(hardware.now() - shown);

@@ -116,6 +116,8 @@ RunOutcome Machine::run_to_quiescence(base::Ps slice) {
     if (now() >= end) return RunOutcome::kSliceExpired;
     if (sc_core::sc_pending_activity() &&
         sc_core::sc_time_to_pending_activity().value() > end - now()) {
+      // Nothing before the end of the slice: time passes all the same.
+      sc_core::sc_start(sc_core::sc_time::from_value(end - now()), sc_core::SC_RUN_TO_TIME);
       return RunOutcome::kSliceExpired;
     }
   }
