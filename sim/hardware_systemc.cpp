@@ -105,7 +105,7 @@ class SystemcHardware final : public Hardware {
           report.add_unknown(place, write ? 0 : count, write ? count : 0);
           break;
         case hw::AccessLog::Kind::kUnsupported:
-          report.add_unsupported("register " + place, count);
+          report.add_inert(place, count);
           break;
         case hw::AccessLog::Kind::kPartial:
           report.add_unsupported("partial or misaligned access to " + place, count);
