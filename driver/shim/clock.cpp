@@ -227,8 +227,8 @@ SHIM_EXPORT int sched_yield() noexcept {
 SHIM_EXPORT int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                        const timespec* deadline) {
   const auto real = SHIM_REAL_VERSION(pthread_cond_timedwait, "GLIBC_2.3.2");
-  // The condition's clock attribute cannot be read back. Wall time has passed 500 million seconds in 1985, no
-  // host has been up that long.
+  // The condition's clock attribute cannot be read back. Wall time has passed 500 million seconds
+  // in 1985, no host has been up that long.
   const bool realtime = deadline != nullptr && deadline->tv_sec > 500000000;
   return timed_wait(realtime ? CLOCK_REALTIME : CLOCK_MONOTONIC, deadline, false,
                     [&](const timespec* host) { return real(condition, mutex, host); });

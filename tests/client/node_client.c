@@ -1,5 +1,5 @@
-/* A program that uses device nodes and sysfs the way any program would: only libc, no header of ours. One
- * sub-command per scenario; prints what it saw. */
+/* A program that uses device nodes and sysfs the way any program would: only libc, no header of
+ * ours. One sub-command per scenario; prints what it saw. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -61,12 +61,12 @@ static int cmd_ioctl(void) {
          (unsigned long long)words[1], errno);
   failed = ioctl(fd, FAIL, 0);
   printf("fail %d %s\n", failed, strerror(errno));
-  failed = ioctl(fd, SWAP, (void *)8);
+  failed = ioctl(fd, SWAP, (void*)8);
   printf("bad address %d %s\n", failed, strerror(errno));
   failed = ioctl(fd, 0x4eff, 0);
   printf("unknown %d %s\n", failed, strerror(errno));
   size_t size = 5 * 1024 * 1024 + 3;
-  unsigned char *bytes = malloc(size);
+  unsigned char* bytes = malloc(size);
   for (size_t i = 0; i < size; ++i) bytes[i] = (unsigned char)(i * 7);
   uint64_t range[2] = {(uint64_t)(uintptr_t)bytes, size};
   failed = ioctl(fd, BULK_INVERT, range);
@@ -94,9 +94,9 @@ static int cmd_list(void) {
   fstat(fd, &st);
   printf("fstat char %d\n", S_ISCHR(st.st_mode) != 0);
   printf("access %d %d\n", access("/dev/neuron0", R_OK | W_OK), access("/dev/neuron1", F_OK));
-  DIR *dir = opendir("/dev");
+  DIR* dir = opendir("/dev");
   int null_seen = 0;
-  for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+  for (struct dirent* entry; (entry = readdir(dir)) != NULL;) {
     if (strcmp(entry->d_name, "null") == 0) null_seen = 1;
     if (strncmp(entry->d_name, "neuron", 6) == 0) printf("entry %s\n", entry->d_name);
   }
@@ -107,7 +107,7 @@ static int cmd_list(void) {
     for (size_t i = 0; i < found.gl_pathc; ++i) printf("glob %s\n", found.gl_pathv[i]);
     globfree(&found);
   }
-  struct dirent **names;
+  struct dirent** names;
   int count = scandir("/sys/class/neuron_device", &names, NULL, alphasort);
   for (int i = 0; i < count; ++i) {
     if (names[i]->d_name[0] != '.') printf("class %s\n", names[i]->d_name);
@@ -117,7 +117,9 @@ static int cmd_list(void) {
   return 0;
 }
 
-static int attached(int fd) { return ioctl(fd, ATTACHED, 0) == 0; }
+static int attached(int fd) {
+  return ioctl(fd, ATTACHED, 0) == 0;
+}
 
 static int cmd_fork(void) {
   int fd = device(O_RDWR | O_CLOEXEC);
@@ -142,17 +144,17 @@ static int cmd_fork(void) {
   return 0;
 }
 
-static int cmd_inherit(char *self) {
+static int cmd_inherit(char* self) {
   int fd = device(O_RDWR);
   int moved = dup2(fd, 100);
   close(fd);
   char number[16];
   snprintf(number, sizeof number, "%d", moved);
-  execl(self, self, "inherited", number, (char *)NULL);
+  execl(self, self, "inherited", number, (char*)NULL);
   return 1;
 }
 
-static int cmd_inherited(const char *number) {
+static int cmd_inherited(const char* number) {
   int fd = atoi(number);
   uint64_t words[2] = {1, 2};
   int result = ioctl(fd, SWAP, words);
@@ -163,12 +165,12 @@ static int cmd_inherited(const char *number) {
 
 static int cmd_map(void) {
   int fd = device(O_RDWR | O_CLOEXEC);
-  uint32_t *plain = mmap(NULL, MAP_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, PLAIN);
-  uint32_t *again = mmap(NULL, MAP_LEN, PROT_READ, MAP_SHARED, fd, PLAIN);
+  uint32_t* plain = mmap(NULL, MAP_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, PLAIN);
+  uint32_t* again = mmap(NULL, MAP_LEN, PROT_READ, MAP_SHARED, fd, PLAIN);
   if (plain == MAP_FAILED || again == MAP_FAILED) return 1;
   plain[3] = 0x1234;
   printf("shared %x\n", again[3]);
-  void *none = mmap(NULL, MAP_LEN, PROT_READ, MAP_SHARED, fd, 0x1000);
+  void* none = mmap(NULL, MAP_LEN, PROT_READ, MAP_SHARED, fd, 0x1000);
   printf("no such offset %s\n", none == MAP_FAILED ? strerror(errno) : "mapped");
   int control = device(O_WRONLY);
   none = mmap(NULL, MAP_LEN, PROT_READ, MAP_SHARED, control, PLAIN);
@@ -177,12 +179,12 @@ static int cmd_map(void) {
   none = mmap(NULL, MAP_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, reader, PLAIN);
   printf("read-only fd %s\n", none == MAP_FAILED ? strerror(errno) : "mapped");
   /* Not the owner: the mapping succeeds, read-only, and cannot be made writable. */
-  void *guarded = mmap(NULL, MAP_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, READ_ONLY);
+  void* guarded = mmap(NULL, MAP_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, READ_ONLY);
   printf("guarded %d mprotect %d\n", guarded != MAP_FAILED,
          mprotect(guarded, MAP_LEN, PROT_READ | PROT_WRITE));
   pid_t child = fork();
   if (child == 0) {
-    volatile uint32_t *gone = plain;
+    volatile uint32_t* gone = plain;
     _exit((int)gone[3]); /* not inherited: faults */
   }
   int status;
@@ -193,7 +195,7 @@ static int cmd_map(void) {
 }
 
 static sigjmp_buf escape;
-static void on_segv(int number, siginfo_t *info, void *context) {
+static void on_segv(int number, siginfo_t* info, void* context) {
   (void)number;
   (void)context;
   siglongjmp(escape, info->si_addr == NULL ? 1 : 2);
@@ -205,8 +207,7 @@ static int cmd_mmio(void) {
   mine.sa_sigaction = on_segv;
   mine.sa_flags = SA_SIGINFO | SA_NODEFER;
   sigaction(SIGSEGV, &mine, NULL);
-  volatile uint32_t *window =
-      mmap(NULL, MAP_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, WINDOW);
+  volatile uint32_t* window = mmap(NULL, MAP_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, WINDOW);
   if (window == MAP_FAILED) return 1;
   window[0] = 0xabcd0001;
   uint32_t value = (uint32_t)getpid();
@@ -214,7 +215,7 @@ static int cmd_mmio(void) {
   __asm__ volatile("movnti %0, %1" : : "r"(0x77u), "m"(window[8]) : "memory");
   register uint32_t high __asm__("r13") = 0x99u;
   __asm__ volatile("mov %0, %1" : : "r"(high), "m"(window[9]) : "memory");
-  uint32_t before = atomic_exchange((_Atomic uint32_t *)&window[8], 0x78u);
+  uint32_t before = atomic_exchange((_Atomic uint32_t*)&window[8], 0x78u);
   float real = 1.0f;
   __asm__ volatile("movss %0, %1" : : "x"(real), "m"(window[10]) : "memory");
   printf("loads %x %x %x %x exchanged %x float %x\n", window[0], window[value % 2 + 1], window[8],
@@ -223,19 +224,19 @@ static int cmd_mmio(void) {
   printf("handler kept %d\n", old.sa_sigaction == on_segv);
   int how = sigsetjmp(escape, 1);
   if (how == 0) {
-    *(volatile int *)NULL = 1;
+    *(volatile int*)NULL = 1;
   }
   printf("null store caught %d\n", how);
   how = sigsetjmp(escape, 1);
   if (how == 0) {
-    *(volatile uint8_t *)&window[4] = 1; /* registers take 32-bit accesses only */
+    *(volatile uint8_t*)&window[4] = 1; /* registers take 32-bit accesses only */
   }
   printf("byte store caught %d\n", how);
   signal(SIGSEGV, SIG_DFL);
   fflush(stdout);
   pid_t child = fork();
   if (child == 0) {
-    *(volatile int *)NULL = 1;
+    *(volatile int*)NULL = 1;
     _exit(0);
   }
   int status;
@@ -245,7 +246,7 @@ static int cmd_mmio(void) {
 }
 
 /* 30 ms of wall time in the machine count as `us` simulated microseconds. */
-static int cmd_clock(const char *us) {
+static int cmd_clock(const char* us) {
   int fd = device(O_RDWR | O_CLOEXEC);
   clockid_t clocks[] = {CLOCK_MONOTONIC, CLOCK_REALTIME};
   for (int i = 0; i < 2; ++i) {
@@ -280,7 +281,7 @@ static int cmd_monotonic(void) {
   return 0;
 }
 
-static void *blocked_wait(void *unused) {
+static void* blocked_wait(void* unused) {
   (void)unused;
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
@@ -308,32 +309,34 @@ static int cmd_deadline(void) {
   return 0;
 }
 
-static void *poker(void *fd) {
-  ioctl(*(int *)fd, POKE, 42);
+static void* poker(void* fd) {
+  ioctl(*(int*)fd, POKE, 42);
   return NULL;
 }
 
 /* Polls a word of device memory with long short sleeps: progress of the machine ends them. */
 static int cmd_poll(void) {
   int fd = device(O_RDWR | O_CLOEXEC);
-  volatile uint32_t *plain = mmap(NULL, MAP_LEN, PROT_READ, MAP_SHARED, fd, PLAIN);
+  volatile uint32_t* plain = mmap(NULL, MAP_LEN, PROT_READ, MAP_SHARED, fd, PLAIN);
   pthread_t thread;
   pthread_create(&thread, NULL, poker, &fd);
   int rounds = 0;
   while (plain[0] != 42) {
     struct timespec pause = {0, 1000000};
-    if (++rounds % 2) nanosleep(&pause, NULL);
-    else sched_yield();
+    if (++rounds % 2)
+      nanosleep(&pause, NULL);
+    else
+      sched_yield();
   }
   pthread_join(thread, NULL);
   printf("seen 42 in few rounds %d\n", rounds < 500);
   return 0;
 }
 
-static void *waker(void *fd) {
+static void* waker(void* fd) {
   struct timespec pause = {0, 20000000};
   nanosleep(&pause, NULL);
-  ioctl(*(int *)fd, WAKE, 0);
+  ioctl(*(int*)fd, WAKE, 0);
   return NULL;
 }
 
@@ -355,13 +358,12 @@ static int cmd_hammer(void) {
     ioctl(fd, SWAP, words);
     uint64_t range[2] = {(uint64_t)(uintptr_t)bytes, sizeof bytes};
     ioctl(fd, BULK_INVERT, range);
-    volatile uint32_t *window =
-        mmap(NULL, MAP_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, WINDOW);
+    volatile uint32_t* window = mmap(NULL, MAP_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, WINDOW);
     if (window != MAP_FAILED) {
       window[5] = 5;
-      munmap((void *)window, MAP_LEN);
+      munmap((void*)window, MAP_LEN);
     }
-    FILE *file = fopen("/sys/class/neuron_device/neuron0/core_count", "r");
+    FILE* file = fopen("/sys/class/neuron_device/neuron0/core_count", "r");
     if (file != NULL) fclose(file);
     close(fd);
   }
@@ -390,8 +392,8 @@ static int cmd_close_all(void) {
   return 0;
 }
 
-int main(int argc, char **argv) {
-  const char *what = argc > 1 ? argv[1] : "";
+int main(int argc, char** argv) {
+  const char* what = argc > 1 ? argv[1] : "";
   if (!strcmp(what, "ioctl")) return cmd_ioctl();
   if (!strcmp(what, "list")) return cmd_list();
   if (!strcmp(what, "fork")) return cmd_fork();
