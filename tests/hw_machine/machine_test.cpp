@@ -201,6 +201,23 @@ TEST(Machine, SliceExpiresOnAnEndlessLoop) {
   EXPECT_EQ(b.run(), RunOutcome::kQuiescent);
 }
 
+TEST(Machine, SlicesReachAFarEvent) {
+  MachineBench b;
+  bool done = false;
+  b.machine.executor().spawn("far", [&] {
+    b.machine.executor().delay(base::us(35));
+    done = true;
+  });
+  for (base::Ps t = 10; t <= 30; t += 10) {
+    EXPECT_EQ(b.machine.run_to_quiescence(base::us(10)), RunOutcome::kSliceExpired);
+    EXPECT_EQ(b.machine.now(), base::us(t));
+  }
+  EXPECT_FALSE(done);
+  EXPECT_EQ(b.machine.run_to_quiescence(base::us(10)), RunOutcome::kQuiescent);
+  EXPECT_TRUE(done);
+  EXPECT_EQ(b.machine.now(), base::us(35));
+}
+
 TEST(Machine, CoreResetStopsItsBlocksOnly) {
   using contract::cc_program::Op;
   MachineBench b;
