@@ -40,8 +40,8 @@ def longest(path, names):
     return max((n for n in names if within(path, n)), key=len, default=None)
 
 
-def breaches(rules, path, text):
-    """Yields (line number, message) for one file; `path` is relative to the root."""
+def breaches(rules, root, path, text):
+    """Yields (line number, message) for one file; `path` is relative to `root`."""
     rooms, libraries, freestanding = rules["rooms"], rules["libraries"], rules["freestanding"]
     aliases = rules["aliases"]
     room = longest(path, rooms)
@@ -67,7 +67,8 @@ def breaches(rules, path, text):
                     any(within(header, r) for r in allowed)):
                 yield number, f"{room} may not include {header}"
         elif quote == '"':
-            yield number, f"write the path of {header} from the root of the tree"
+            if not (root / path).with_name(header).exists():
+                yield number, f"{header} is neither beside this file nor a path from the root"
         elif room in freestanding and header not in freestanding[room]:
             yield number, f"{room} is freestanding and may not include <{header}>"
 
@@ -84,7 +85,8 @@ def main():
         if path.suffix not in SUFFIXES or SKIPPED & set(relative.parts) or not path.is_file():
             continue
         files += 1
-        for number, message in breaches(rules, relative.as_posix(), path.read_text()):
+        for number, message in breaches(rules, options.root, relative.as_posix(),
+                                        path.read_text()):
             print(f"{relative}:{number}: {message}")
             count += 1
     print(f"{files} files, {count} breaches of the include rule")

@@ -2,11 +2,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <systemc>
 #include <tuple>
 #include <utility>
 
 #include "arch/config/platform.h"
 #include "arch/config/timing.h"
+#include "base/log.h"
 #include "hw/machine/chip.h"
 #include "hw/machine/machine.h"
 #include "sim/hardware.h"
@@ -24,6 +26,21 @@ __attribute__((visibility("default"))) int sc_main(int argc, char* argv[]) {
 
 namespace sim {
 namespace {
+
+// What the simulation kernel has to say is a log line, not output of the program. Errors stay
+// exceptions; they end the machine.
+void log_kernel_reports(base::Logger* logger) {
+  static base::Log log;  // the kernel's handler is one per process, as the kernel is
+  log = logger == nullptr ? base::Log() : base::Log(*logger, "kernel");
+  sc_core::sc_report_handler::set_handler(
+      [](const sc_core::sc_report& report, const sc_core::sc_actions& actions) {
+        if (report.get_severity() >= sc_core::SC_ERROR) {
+          sc_core::sc_report_handler::default_handler(report, actions);
+        } else {
+          log.info("{}: {}", report.get_msg_type(), report.get_msg());
+        }
+      });
+}
 
 class SystemcHardware final : public Hardware {
  public:
@@ -88,7 +105,7 @@ class SystemcHardware final : public Hardware {
           report.add_unknown(place, write ? 0 : count, write ? count : 0);
           break;
         case hw::AccessLog::Kind::kUnsupported:
-          report.add_unsupported("register " + place, count);
+          report.add_inert(place, count);
           break;
         case hw::AccessLog::Kind::kPartial:
           report.add_unsupported("partial or misaligned access to " + place, count);
@@ -124,6 +141,7 @@ base::Result<std::unique_ptr<Hardware>> build_hardware(const HardwareParams& par
     trace = std::make_unique<TraceAdapter>(*params.trace);
     machine.tracer = trace.get();
   }
+  log_kernel_reports(params.logger);
   try {
     return std::unique_ptr<Hardware>(
         std::make_unique<SystemcHardware>(std::move(machine), std::move(trace)));

@@ -12,6 +12,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr base::Ps kOverlapStep = base::us(10);
+// How much simulated time passes between looks at stop(); a few milliseconds of wall time at worst.
+constexpr base::Ps kEpochStep = base::ms(1);
 constexpr milliseconds kPoll{100};
 constexpr milliseconds kStuckAfter{3000};
 
@@ -27,12 +29,14 @@ base::Status MainLoop::run() {
 
 bool MainLoop::drain(const std::function<bool()>& done, milliseconds patience) {
   constexpr milliseconds kStep{2};
-  const auto deadline = Clock::now() + patience;
-  while (params_.requests->pending() > 0 || !done()) {
-    if (Clock::now() >= deadline || params_.hardware->failure()) return false;
+  give_up_ = Clock::now() + patience;
+  bool finished = false;
+  while (!(finished = params_.requests->pending() == 0 && done()) && Clock::now() < give_up_ &&
+         !params_.hardware->failure()) {
     serve_one(kStep);
   }
-  return true;
+  give_up_ = Clock::time_point::max();
+  return finished;
 }
 
 void MainLoop::stop() {
@@ -60,19 +64,24 @@ void MainLoop::activity() {
   const base::Ps begin = hardware.now();
   base::Ps shown = begin;
   const bool overlap = params_.policy == Policy::kOverlap;
-  for (bool at_rest = false; !at_rest && !hardware.failure();) {
+  const base::Ps step = overlap ? kOverlapStep : std::min(kEpochStep, params_.slice);
+  base::Ps slice_end = begin + params_.slice;
+  if (overlap) {
+    params_.requests->admit_all();
+  } else {
+    params_.requests->admit_one();
+  }
+  while (!hardware.run(step) && !hardware.failure()) {
+    expire_timers();
+    params_.status->machine_progress(hardware.now() - shown);
+    shown = hardware.now();
+    if (stopping_ || Clock::now() >= give_up_) break;
     if (overlap) {
       params_.requests->admit_all();
-    } else {
+    } else if (hardware.now() >= slice_end) {
+      ++slices_;
+      slice_end = hardware.now() + params_.slice;
       params_.requests->admit_one();
-    }
-    at_rest = hardware.run(overlap ? kOverlapStep : params_.slice);
-    if (!at_rest) {
-      if (!overlap) ++slices_;
-      expire_timers();
-      params_.status->machine_progress(hardware.now() - shown);
-      shown = hardware.now();
-      if (stopping_) break;
     }
   }
   params_.status->machine_idle(hardware.now() - shown);

@@ -88,6 +88,7 @@ class MainLoop {
   uint64_t slices_ = 0;
   Clock::time_point rest_since_ = Clock::now();
   bool told_stuck_ = false;
+  Clock::time_point give_up_ = Clock::time_point::max();  // while draining
 };
 
 }  // namespace sim

@@ -125,6 +125,10 @@ void Report::add_unsupported(std::string_view feature, uint64_t count) {
   if (count != 0) unsupported_[std::string(feature)] += count;
 }
 
+void Report::add_inert(std::string_view name, uint64_t count) {
+  if (count != 0) inert_[std::string(name)] += count;
+}
+
 void Report::add_unknown(std::string_view name, uint64_t reads, uint64_t writes) {
   if (reads == 0 && writes == 0) return;
   Accesses& accesses = unknown_[std::string(name)];
@@ -196,6 +200,7 @@ std::string Report::to_json() const {
                         {"elided_bytes", elided_bytes_},
                         {"elided", counts(elided_)},
                         {"unsupported", counts(unsupported_)},
+                        {"inert_registers", counts(inert_)},
                         {"unknown", unknown}};
   report["failure"] = nullptr;
   if (!failure_.empty()) report["failure"] = {{"fault", failure_}, {"what", failure_text_}};

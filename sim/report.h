@@ -73,6 +73,9 @@ class Report {
   // Payload that timing-only did not move; no reason to mistrust anything.
   void add_elided_bytes(uint64_t bytes) { elided_bytes_ += bytes; }
   void add_unsupported(std::string_view feature, uint64_t count);
+  // Accesses to a known register whose effect is not modelled: in the report, not a warning, since
+  // drivers write many of them once and for all.
+  void add_inert(std::string_view name, uint64_t count);
   // Accesses to a register or window that no block claims.
   void add_unknown(std::string_view name, uint64_t reads, uint64_t writes);
   // Requests entered without rest of the machine (time.slice_us); such a run is not repeatable.
@@ -107,6 +110,7 @@ class Report {
   Table<uint64_t> elided_;
   uint64_t elided_bytes_ = 0;
   Table<uint64_t> unsupported_;
+  Table<uint64_t> inert_;
   Table<Accesses> unknown_;
   std::string failure_;  // fault name, empty if none
   std::string failure_text_;

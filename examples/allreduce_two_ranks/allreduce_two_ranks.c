@@ -5,7 +5,8 @@
  *
  * The ranks meet through NEURON_RT_ROOT_COMM_ID (default here: localhost:61239). One process per
  * rank also needs NEURON_RT_VISIBLE_CORES. Input: float32 tensors; the output of every rank must be
- * the sum over all ranks. Uses only the public runtime API. Exit status: 0 right, 1 wrong, 2 usage. */
+ * the sum over all ranks. Uses only the public runtime API. Exit status: 0 right, 1 wrong, 2 usage.
+ */
 #include <errno.h>
 #include <nrt/nrt.h>
 #include <nrt/nrt_experimental.h>
@@ -20,20 +21,20 @@ struct rank {
   uint32_t rank;
   uint32_t ranks;
   int core;
-  nrt_model_t *model;
-  nrt_tensor_info_array_t *info;
+  nrt_model_t* model;
+  nrt_tensor_info_array_t* info;
   int result;
 };
 
-static int failed(const struct rank *r, const char *what, NRT_STATUS status) {
+static int failed(const struct rank* r, const char* what, NRT_STATUS status) {
   fprintf(stderr, "rank %u: %s: %s (%d)\n", r->rank, what, nrt_get_status_as_str(status),
           (int)status);
   return 1;
 }
 
-static void *read_file(const char *path, size_t *size) {
-  FILE *file = fopen(path, "rb");
-  void *bytes = NULL;
+static void* read_file(const char* path, size_t* size) {
+  FILE* file = fopen(path, "rb");
+  void* bytes = NULL;
   long end = file != NULL && fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
   if (end > 0 && fseek(file, 0, SEEK_SET) == 0 && (bytes = malloc((size_t)end)) != NULL) {
     if (fread(bytes, 1, (size_t)end, file) != (size_t)end) {
@@ -41,7 +42,8 @@ static void *read_file(const char *path, size_t *size) {
       bytes = NULL;
     }
   }
-  if (bytes == NULL) fprintf(stderr, "%s: %s\n", path, file == NULL ? strerror(errno) : "cannot read");
+  if (bytes == NULL)
+    fprintf(stderr, "%s: %s\n", path, file == NULL ? strerror(errno) : "cannot read");
   if (file != NULL) fclose(file);
   *size = end > 0 ? (size_t)end : 0;
   return bytes;
@@ -52,11 +54,11 @@ static float value(uint32_t rank, size_t i, int round) {
   return (float)((i * 3 + rank * 17 + (size_t)round * 5) % 512) - (float)(rank + 1);
 }
 
-static int write_inputs(struct rank *r, nrt_tensor_t **tensors, int round) {
+static int write_inputs(struct rank* r, nrt_tensor_t** tensors, int round) {
   for (uint64_t t = 0; t < r->info->tensor_count; ++t) {
-    const nrt_tensor_info_t *info = &r->info->tensor_array[t];
+    const nrt_tensor_info_t* info = &r->info->tensor_array[t];
     if (info->usage != NRT_TENSOR_USAGE_INPUT) continue;
-    float *data = malloc(info->size);
+    float* data = malloc(info->size);
     if (data == NULL) return 1;
     for (size_t i = 0; i < info->size / sizeof(float); ++i) data[i] = value(r->rank, i, round);
     NRT_STATUS status = nrt_tensor_write(tensors[t], data, 0, info->size);
@@ -66,11 +68,11 @@ static int write_inputs(struct rank *r, nrt_tensor_t **tensors, int round) {
   return 0;
 }
 
-static int check_outputs(struct rank *r, nrt_tensor_t **tensors, int round) {
+static int check_outputs(struct rank* r, nrt_tensor_t** tensors, int round) {
   for (uint64_t t = 0; t < r->info->tensor_count; ++t) {
-    const nrt_tensor_info_t *info = &r->info->tensor_array[t];
+    const nrt_tensor_info_t* info = &r->info->tensor_array[t];
     if (info->usage != NRT_TENSOR_USAGE_OUTPUT) continue;
-    float *data = malloc(info->size);
+    float* data = malloc(info->size);
     if (data == NULL) return 1;
     NRT_STATUS status = nrt_tensor_read(tensors[t], data, 0, info->size);
     size_t n = info->size / sizeof(float);
@@ -88,18 +90,18 @@ static int check_outputs(struct rank *r, nrt_tensor_t **tensors, int round) {
   return 0;
 }
 
-static void *run(void *argument) {
-  struct rank *r = argument;
+static void* run(void* argument) {
+  struct rank* r = argument;
   size_t count = (size_t)r->info->tensor_count;
-  nrt_tensor_t **tensors = calloc(count, sizeof *tensors);
-  nrt_tensor_set_t *sets[2] = {NULL, NULL};
+  nrt_tensor_t** tensors = calloc(count, sizeof *tensors);
+  nrt_tensor_set_t* sets[2] = {NULL, NULL};
   r->result = tensors == NULL;
   for (int s = 0; s < 2 && r->result == 0; ++s) {
     NRT_STATUS status = nrt_allocate_tensor_set(&sets[s]);
     if (status != NRT_SUCCESS) r->result = failed(r, "nrt_allocate_tensor_set", status);
   }
   for (size_t t = 0; t < count && r->result == 0; ++t) {
-    const nrt_tensor_info_t *info = &r->info->tensor_array[t];
+    const nrt_tensor_info_t* info = &r->info->tensor_array[t];
     NRT_STATUS status = nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, r->core, info->size,
                                             info->name, &tensors[t]);
     if (status == NRT_SUCCESS) {
@@ -112,8 +114,8 @@ static void *run(void *argument) {
     r->result = write_inputs(r, tensors, round);
     if (r->result != 0) break;
     NRT_STATUS status = nrt_execute(r->model, sets[0], sets[1]);
-    r->result = status == NRT_SUCCESS ? check_outputs(r, tensors, round)
-                                      : failed(r, "nrt_execute", status);
+    r->result =
+        status == NRT_SUCCESS ? check_outputs(r, tensors, round) : failed(r, "nrt_execute", status);
   }
   for (size_t t = 0; tensors != NULL && t < count; ++t) nrt_tensor_free(&tensors[t]);
   for (int s = 0; s < 2; ++s) nrt_destroy_tensor_set(&sets[s]);
@@ -122,13 +124,12 @@ static void *run(void *argument) {
 }
 
 /* Loads the ranks of this process one after the other, then runs them side by side. */
-static int run_ranks(const void *neff, size_t size, struct rank *ranks, int local) {
+static int run_ranks(const void* neff, size_t size, struct rank* ranks, int local) {
   int loaded = 0;
   int result = 0;
   for (; loaded < local && result == 0; ++loaded) {
-    struct rank *r = &ranks[loaded];
-    NRT_STATUS status =
-        nrt_load_collectives(neff, size, r->core, 1, r->rank, r->ranks, &r->model);
+    struct rank* r = &ranks[loaded];
+    NRT_STATUS status = nrt_load_collectives(neff, size, r->core, 1, r->rank, r->ranks, &r->model);
     if (status != NRT_SUCCESS) {
       result = failed(r, "nrt_load_collectives", status);
       break;
@@ -154,7 +155,7 @@ static int run_ranks(const void *neff, size_t size, struct rank *ranks, int loca
   return result;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   struct rank ranks[kMaxThreads] = {{0}};
   int local = kMaxThreads;
   for (int i = 0; i < kMaxThreads; ++i) {
@@ -174,7 +175,7 @@ int main(int argc, char **argv) {
   }
   setenv("NEURON_RT_ROOT_COMM_ID", "localhost:61239", 0);
   size_t size = 0;
-  void *neff = read_file(argv[1], &size);
+  void* neff = read_file(argv[1], &size);
   if (neff == NULL) return 1;
   NRT_STATUS status = nrt_init(NRT_FRAMEWORK_TYPE_NO_FW, "", "");
   int result = status == NRT_SUCCESS ? run_ranks(neff, size, ranks, local)

@@ -249,15 +249,30 @@ void CcCore::notify(contract::NqType type, uint32_t payload, uint32_t pc, uint32
   context_.notifications.post(0, entry);
 }
 
-std::string CcCore::waits_for() const {
-  if (firmware_.status() != contract::CcStatus::kWaiting) return {};
+std::string CcCore::stuck() const {
   const std::string where = ", in operation " + std::to_string(firmware_.current_op()) +
                             " at record " + std::to_string(firmware_.pc());
-  if (at_barrier_) {
-    return to_string(cell_) + ", where " + std::to_string(context_.barriers.arrived(cell_)) +
-           " of " + std::to_string(last_step_.members) + " have arrived" + where;
+  switch (firmware_.status()) {
+    case contract::CcStatus::kError:
+      return "stopped with error " + std::to_string(static_cast<uint32_t>(firmware_.error_code())) +
+             where;
+    case contract::CcStatus::kHalted:
+      return "is halted" + where + ", " + std::to_string(firmware_.fifo_level()) +
+             " triggers in its queue";
+    case contract::CcStatus::kReset:
+      if (firmware_.fifo_level() == 0) return {};
+      return "does not run, " + std::to_string(firmware_.fifo_level()) + " triggers in its queue";
+    case contract::CcStatus::kWaiting:
+      break;
+    default:
+      return {};
   }
-  return to_string(wait_of(last_step_), semaphores_) + where;
+  if (at_barrier_) {
+    return "waits for " + to_string(cell_) + ", where " +
+           std::to_string(context_.barriers.arrived(cell_)) + " of " +
+           std::to_string(last_step_.members) + " have arrived" + where;
+  }
+  return "waits for " + to_string(wait_of(last_step_), semaphores_) + where;
 }
 
 // Current values where a client that has mapped the window reads them.

@@ -52,8 +52,8 @@ class CcCore final : public RegBlock<CcCore>,
   SemaphoreBlock& semaphores() { return semaphores_; }
   SharedPages& pages() { return pages_; }
   const firmware::cc::Interpreter& firmware() const { return firmware_; }
-  // What it waits for, or empty.
-  std::string waits_for() const;
+  // Why it does not go on: "waits for ...", "is halted ...", "stopped with error ..."; or empty.
+  std::string stuck() const;
   // Processor, FIFO, semaphores and events; the program and the operation table stay.
   void reset();
 

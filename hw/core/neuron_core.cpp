@@ -4,6 +4,11 @@ namespace hw {
 
 namespace tpb = contract::tpb;
 
+const char* NeuronCore::engine_name(uint32_t e) {
+  constexpr const char* kNames[contract::kEnginesPerNc] = {"pe", "act", "pool", "dve", "sp"};
+  return kNames[e];
+}
+
 NeuronCore::NeuronCore(const Params& params, const Context& context)
     : pages_(SemaphoreBlock::kBytes, SemaphoreBlock::kBytes),
       semaphores_(pages_, &context.counters),
@@ -11,10 +16,9 @@ NeuronCore::NeuronCore(const Params& params, const Context& context)
                context.counters) {
   const SequencerContext shared{context.queue, context.fabric, semaphores_,   context.notifications,
                                 tensors_,      context.log,    context.tracer};
-  constexpr const char* kNames[] = {"pe", "act", "pool", "dve", "sp"};
   for (uint32_t e = 0; e < contract::kEnginesPerNc; ++e) {
     const Sequencer::Params engine{params.gen, static_cast<contract::Engine>(e),
-                                   params.component + e, params.name + "." + kNames[e]};
+                                   params.component + e, params.name + "." + engine_name(e)};
     engines_.push_back(std::make_unique<Sequencer>(engine, shared, context.timing));
   }
 }

@@ -34,6 +34,7 @@ class NeuronCore {
   };
   NeuronCore(const Params& params, const Context& context);
 
+  static const char* engine_name(uint32_t e);
   SemaphoreBlock& semaphores() { return semaphores_; }
   Sequencer& engine(uint32_t e) { return *engines_[e]; }
   SharedPages& semaphore_pages() { return pages_; }

@@ -73,6 +73,24 @@ bool compare(isa::BranchCond cond, uint32_t a, uint32_t b) {
   return false;
 }
 
+const char* to_string(EngineError error) {
+  switch (error) {
+    case EngineError::kNone:
+      return "none";
+    case EngineError::kBadInstruction:
+      return "bad instruction";
+    case EngineError::kUnsupported:
+      return "unsupported instruction";
+    case EngineError::kBadPc:
+      return "pc outside the program";
+    case EngineError::kBadOperand:
+      return "bad operand";
+    case EngineError::kBusError:
+      return "bus error";
+  }
+  return "unknown";
+}
+
 bool is_tensor(Opcode op) {
   return op == Opcode::kTensorTensor || op == Opcode::kTensorCopy;
 }
@@ -412,9 +430,14 @@ void Sequencer::execute_control() {
   }
 }
 
-std::string Sequencer::waits_for() const {
+std::string Sequencer::stuck() const {
+  if (status_ == EngineStatus::kError) {
+    return "stopped with error " + std::to_string(static_cast<uint32_t>(error_)) + " (" +
+           to_string(error_) + "), info " + std::to_string(error_info_) + ", at pc " +
+           std::to_string(error_pc_);
+  }
   if (status_ != EngineStatus::kRunning || !waiting_) return {};
-  return to_string(wait_, context_.semaphores) + ", at pc " + std::to_string(pc_);
+  return "waits for " + to_string(wait_, context_.semaphores) + ", at pc " + std::to_string(pc_);
 }
 
 }  // namespace hw

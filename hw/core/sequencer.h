@@ -55,8 +55,9 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   contract::EngineError error_code() const { return error_; }
   uint64_t instructions() const { return instructions_; }
   base::Ps busy() const { return busy_; }
-  // What it waits for, or empty.
-  std::string waits_for() const;
+  // Why it does not go on: "waits for semaphore 3 >= 2, which is 1, at pc 4", "stopped with error 2
+  // ..."; or empty.
+  std::string stuck() const;
   // Reset of the core: as control.reset, and the program registers are cleared.
   void hard_reset();
 

@@ -45,6 +45,7 @@ class Dma : public BusTarget {
   void reset_engine(uint32_t e);
   void reset();
   bool busy() const;
+  void who_waits(std::vector<std::string>& lines) const;
   // Of the engines in use, in order.
   std::vector<BandwidthResource*> resources() const;
 

@@ -79,6 +79,8 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   bool busy() const { return running_ || deferred_pending_ != 0; }
   BandwidthResource& resource() { return resource_; }
   const std::string& name() const { return resource_.name(); }
+  // Adds one line if it has aborted, and one per queue whose descriptors wait, for hang reports.
+  void who_waits(std::vector<std::string>& lines) const;
 
   void on_event(const EventKey& key, uint32_t tag, uint64_t argument) override;
   void yield_to(const EventKey& key) override;

@@ -19,8 +19,6 @@ constexpr uint32_t kComponentsPerCore = 8;
 // Serial numbers only have to be unique and not zero (hw-registers.md 7.2).
 constexpr uint64_t kSerialBase = 0x0001'0000'0000'1000;
 
-constexpr const char* kEngineNames[] = {"pe", "act", "pool", "dve", "sp"};
-
 }  // namespace
 
 Chip::Chip(const sc_core::sc_module_name& name, uint32_t number, const ChipContext& context)
@@ -155,24 +153,19 @@ base::Result<pcie::BarMapping> Chip::map_registers(uint64_t device, uint64_t len
 }
 
 void Chip::who_waits(std::vector<std::string>& lines) {
+  const auto add = [&](const std::string& who, const std::string& what) {
+    if (!what.empty()) lines.push_back(label_ + "." + who + " " + what);
+  };
   for (uint32_t n = 0; n < cores_.count(); ++n) {
     NeuronCore* core = cores_.touched(n);
-    if (core == nullptr) continue;
-    for (uint32_t e = 0; e < contract::kEnginesPerNc; ++e) {
-      const std::string what = core->engine(e).waits_for();
-      if (what.empty()) continue;
-      lines.push_back(label_ + ".nc" + std::to_string(n) + "." + kEngineNames[e] + " waits for " +
-                      what);
+    for (uint32_t e = 0; core != nullptr && e < contract::kEnginesPerNc; ++e) {
+      add("nc" + std::to_string(n) + "." + NeuronCore::engine_name(e), core->engine(e).stuck());
     }
   }
   for (uint32_t t = 0; t < cc_cores_.count(); ++t) {
-    CcCore* core = cc_cores_.touched(t);
-    if (core == nullptr) continue;
-    const std::string what = core->waits_for();
-    if (!what.empty()) {
-      lines.push_back(label_ + ".cc" + std::to_string(t) + " waits for " + what);
-    }
+    if (CcCore* core = cc_cores_.touched(t)) add("cc" + std::to_string(t), core->stuck());
   }
+  dma().who_waits(lines);
 }
 
 }  // namespace hw

@@ -97,27 +97,33 @@ void Machine::fail(base::Error error) {
   if (sc_core::sc_get_status() == sc_core::SC_RUNNING) sc_core::sc_pause();
 }
 
+void Machine::advance(base::Ps limit, bool to_limit) {
+  try {
+    sc_core::sc_start(sc_core::sc_time::from_value(limit),
+                      to_limit ? sc_core::SC_RUN_TO_TIME : sc_core::SC_EXIT_ON_STARVATION);
+  } catch (const std::exception& e) {
+    fail({base::Fault::kInternal, 0, "simulation kernel", e.what()});
+  }
+}
+
 RunOutcome Machine::run_to_quiescence(base::Ps slice) {
   const base::Ps end = now() + slice;
   while (!state_->error) {
-    try {
-      sc_core::sc_start(sc_core::sc_time::from_value(end - now()), sc_core::SC_EXIT_ON_STARVATION);
-    } catch (const std::exception& e) {
-      fail({base::Fault::kInternal, 0, "simulation kernel", e.what()});
-    }
-    if (state_->error) break;
     if (!sc_core::sc_pending_activity()) {
       if (state_->released_at) state_->released.push_back(now() - *state_->released_at);
       state_->released_at.reset();
       if (!state_->barriers.release_ready()) return RunOutcome::kQuiescent;
       ++state_->barrier_releases;
       state_->released_at = now();
+      continue;
     }
-    if (now() >= end) return RunOutcome::kSliceExpired;
-    if (sc_core::sc_pending_activity() &&
-        sc_core::sc_time_to_pending_activity().value() > end - now()) {
-      return RunOutcome::kSliceExpired;
-    }
+    const base::Ps left = end - now();
+    const bool beyond = sc_core::sc_time_to_pending_activity().value() > left;
+    // The kernel does not move time towards an event behind the limit unless told to; then the next
+    // slice would find it as far away as this one.
+    if (left != 0) advance(left, beyond);
+    if (state_->error) break;
+    if (left == 0 || beyond) return RunOutcome::kSliceExpired;
   }
   return RunOutcome::kError;
 }

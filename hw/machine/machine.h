@@ -43,8 +43,8 @@ class Machine {
   // The ways between chips; without one a peer address is a bus error.
   void set_port(ChipPort* port);
 
-  // Runs until nothing is left to do, at most `slice` of simulated time. Whenever everything rests,
-  // complete barriers open together.
+  // Runs until nothing is left to do, at most `slice` of simulated time (time has advanced by it
+  // when the slice expires). Whenever everything rests, complete barriers open together.
   RunOutcome run_to_quiescence(base::Ps slice);
   base::Ps now() const;
   const std::optional<base::Error>& error() const;
@@ -60,6 +60,8 @@ class Machine {
   std::vector<base::Ps> take_released();
 
  private:
+  void advance(base::Ps limit, bool to_limit);
+
   struct State;
   std::unique_ptr<State> state_;
 };

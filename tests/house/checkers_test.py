@@ -77,8 +77,10 @@ class Checkers(unittest.TestCase):
     def test_unknown_room(self):
         self.assert_breach("attic/a.cpp", "\n", 1)
 
-    def test_paths_start_at_the_root(self):
-        self.assert_breach("base/error.cpp", '#include "error.h"\n', 1)
+    def test_paths_start_at_the_root_or_beside_the_file(self):
+        self.write("base/error.cpp", '#include "error.h"\n')
+        self.assertEqual(self.includes()[0], 0)
+        self.assert_breach("hw/dma/a.cpp", '#include "error.h"\n', 1)
 
     def test_text_rules(self):
         for name, text, message in (

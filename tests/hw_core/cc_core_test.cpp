@@ -83,7 +83,8 @@ TEST_F(CcCores, RunsAnOperationInItsTime) {
   write(0, cc::kTrigger, 0);
   bench_.queue.run_all();
   EXPECT_EQ(status(0), CcStatus::kWaiting);
-  EXPECT_EQ(group_.core(0).waits_for(), "semaphore 4 >= 1, which is 0, in operation 0 at record 0");
+  EXPECT_EQ(group_.core(0).stuck(),
+            "waits for semaphore 4 >= 1, which is 0, in operation 0 at record 0");
   const base::Ps before = bench_.queue.now();
   write(0, sem::kInc + 4 * 4, 1);
   bench_.queue.run_all();
@@ -104,8 +105,9 @@ TEST_F(CcCores, BarrierOpensOnlyWhenReleased) {
   bench_.queue.run_all();
   EXPECT_FALSE(hub_.release_ready());
   EXPECT_EQ(read(0, cc::kBarrier + 5 * cc::kBarrierStride), 1u);
-  EXPECT_EQ(group_.core(0).waits_for(),
-            "barrier cell 5 of d0.cc0, where 1 of 2 have arrived, in operation 0 at record 0");
+  EXPECT_EQ(
+      group_.core(0).stuck(),
+      "waits for barrier cell 5 of d0.cc0, where 1 of 2 have arrived, in operation 0 at record 0");
   write(1, cc::kTrigger, 0);
   bench_.queue.run_all();
   EXPECT_EQ(read(2, sem::kRead), 0u);
@@ -167,6 +169,8 @@ TEST_F(CcCores, HaltedCoreIgnoresItsSemaphoreUntilRun) {
   bench_.queue.run_all();
   write(0, cc::kControl, 2);
   EXPECT_EQ(status(0), CcStatus::kHalted);
+  EXPECT_EQ(group_.core(0).stuck(),
+            "is halted, in operation 0 at record 0, 0 triggers in its queue");
   write(0, sem::kInc + 4 * 4, 1);
   bench_.queue.run_all();
   EXPECT_EQ(read(1, sem::kRead), 0u);

@@ -68,7 +68,8 @@ TEST_F(SequencerTest, UpdateAndWaitBetweenEngines) {
   bench_.start(kAct);
   bench_.queue.run_all();
   EXPECT_EQ(bench_.status(kAct), EngineStatus::kRunning);
-  EXPECT_EQ(bench_.group.core(0).engine(kAct).waits_for(), "semaphore 5 >= 3, which is 0, at pc 0");
+  EXPECT_EQ(bench_.group.core(0).engine(kAct).stuck(),
+            "waits for semaphore 5 >= 3, which is 0, at pc 0");
   const base::Ps start = bench_.queue.now();
   bench_.start(kPe);
   bench_.queue.run_all();

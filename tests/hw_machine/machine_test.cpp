@@ -169,6 +169,27 @@ TEST(Machine, HangReportNamesEngineAndSemaphore) {
       std::vector<std::string>{"d0.nc1.dve waits for semaphore 17 >= 3, which is 2, at pc 0"});
 }
 
+TEST(Machine, HangReportNamesDmaQueues) {
+  MachineBench b;
+  b.host.bytes.resize(0x10000);
+  const contract::Descriptor d = contract::desc::tx_copy(b.host_address(0), 64, 1);
+  put_descriptor(b, 0x1000, d);
+  set_up_queue(b, 0, b.host_address(0x1000), 64);
+  set_up_queue(b, contract::kS2mOffset, b.host_address(0x2000), 64);
+  b.put(b.map().udma(b.map().h2t_engine(0)).bar0 + udma::kM2sQ + udma::kM2sQTailInc, 1);
+  EXPECT_EQ(b.run(), RunOutcome::kQuiescent);
+  EXPECT_EQ(b.machine.who_waits(),
+            std::vector<std::string>{"d0.dma32.q0 waits with 1 send and 0 receive descriptors"});
+  // A descriptor of another lap aborts the engine.
+  put_descriptor(b, 0x2000, contract::desc::rx(b.host_address(0), 64, 2));
+  b.put(b.map().udma(b.map().h2t_engine(0)).bar0 + contract::kS2mOffset + udma::kM2sQ +
+            udma::kM2sQTailInc,
+        1);
+  EXPECT_EQ(b.run(), RunOutcome::kQuiescent);
+  ASSERT_FALSE(b.machine.who_waits().empty());
+  EXPECT_EQ(b.machine.who_waits()[0], "d0.dma32 has aborted, M2S cause 0x0, S2M cause 0x800");
+}
+
 TEST(Machine, SliceExpiresOnAnEndlessLoop) {
   using contract::cc_program::Op;
   MachineBench b;
@@ -178,6 +199,23 @@ TEST(Machine, SliceExpiresOnAnEndlessLoop) {
   EXPECT_EQ(b.machine.run_to_quiescence(base::us(10)), RunOutcome::kSliceExpired);
   b.put(b.map().topsp(0).bar0 + cc::kControl, 4);
   EXPECT_EQ(b.run(), RunOutcome::kQuiescent);
+}
+
+TEST(Machine, SlicesReachAFarEvent) {
+  MachineBench b;
+  bool done = false;
+  b.machine.executor().spawn("far", [&] {
+    b.machine.executor().delay(base::us(35));
+    done = true;
+  });
+  for (base::Ps t = 10; t <= 30; t += 10) {
+    EXPECT_EQ(b.machine.run_to_quiescence(base::us(10)), RunOutcome::kSliceExpired);
+    EXPECT_EQ(b.machine.now(), base::us(t));
+  }
+  EXPECT_FALSE(done);
+  EXPECT_EQ(b.machine.run_to_quiescence(base::us(10)), RunOutcome::kQuiescent);
+  EXPECT_TRUE(done);
+  EXPECT_EQ(b.machine.now(), base::us(35));
 }
 
 TEST(Machine, CoreResetStopsItsBlocksOnly) {

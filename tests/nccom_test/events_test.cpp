@@ -1,4 +1,4 @@
-#include "events.h"
+#include "tools/nccom-test/events.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Data of --check: different by rank and index, results that can fail.
-#include "golden.h"
+#include "tools/nccom-test/golden.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The command line of nccom-test against tools.md 2.2 to 2.5.
-#include "options.h"
+#include "tools/nccom-test/options.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The NEFFs that nccom-test makes, read back by the loader.
-#include "program.h"
+#include "tools/nccom-test/program.h"
 
 #include <gtest/gtest.h>
 

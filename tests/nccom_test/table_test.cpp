@@ -1,5 +1,5 @@
 // Layout and formulas against the synthetic example of tools.md 2.7 and 2.8.
-#include "table.h"
+#include "tools/nccom-test/table.h"
 
 #include <gtest/gtest.h>
 

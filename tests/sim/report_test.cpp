@@ -108,6 +108,7 @@ TEST_F(ReportTest, FidelityAndWarnings) {
   report.add_elided("branch", 2);
   report.add_elided("nothing", 0);
   report.add_unsupported("instruction 0x77", 1);
+  report.add_inert("udma axi_timeout", 68);
   report.add_unknown("bar0+0x123", 1, 0);
   report.add_unknown("bar0+0x123", 0, 3);
   report.add_slices(1);
@@ -116,6 +117,7 @@ TEST_F(ReportTest, FidelityAndWarnings) {
   EXPECT_EQ(json["fidelity"]["exact"].size(), 2u);  // data was not computed
   EXPECT_EQ(json["fidelity"]["elided"].dump(), R"([{"name":"branch","count":2}])");
   EXPECT_EQ(json["fidelity"]["unknown"].dump(), R"([{"name":"bar0+0x123","reads":1,"writes":3}])");
+  EXPECT_EQ(json["fidelity"]["inert_registers"][0]["count"], 68u);
   EXPECT_EQ(json["repeatable"], false);
   EXPECT_EQ(json["failure"]["fault"], "program");
   EXPECT_THAT(report.warnings(), ElementsAre(HasSubstr("branch"), HasSubstr("0x77"),

@@ -1,7 +1,7 @@
 // `soma up`, `exec`, `down`: a machine in the background that serves several commands.
 //
-// Its private directory holds the server's socket, the control socket, `log` and `info`: one line each
-// of socket path, clock and number of nodes. It lives until `down` or SIGTERM.
+// Its private directory holds the server's socket, the control socket, `log` and `info`: one line
+// each of socket path, clock and number of nodes. It lives until `down` or SIGTERM.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>

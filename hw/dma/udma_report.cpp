@@ -1,0 +1,47 @@
+// What a DMA engine says about itself when the machine hangs.
+#include <cstdio>
+
+#include "hw/dma/dma.h"
+#include "hw/dma/udma_engine.h"
+
+namespace hw {
+
+namespace udma = contract::udma;
+
+namespace {
+
+std::string hex_word(uint32_t value) {
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%x", value);
+  return text;
+}
+
+}  // namespace
+
+void UdmaEngine::who_waits(std::vector<std::string>& lines) const {
+  if (state_ == State::kAborted) {
+    constexpr uint32_t kCause = udma::kSecondaryIrq + udma::kSecondaryIrqCause;
+    lines.push_back(name() + " has aborted, M2S cause " + hex_word(value(kCause, kM2s)) +
+                    ", S2M cause " + hex_word(value(kCause, kS2m)));
+  }
+  if (queues_ == nullptr) return;
+  for (uint32_t q = 0; q < kQueues; ++q) {
+    const HalfQueue& tx = queues_[q].half[kM2s];
+    const HalfQueue& rx = queues_[q].half[kS2m];
+    // Receive descriptors may wait for data that nobody sends; send descriptors may not.
+    if (tx.pending == 0) continue;
+    std::string line = name() + ".q" + std::to_string(q) + " waits with " +
+                       std::to_string(tx.pending) + " send and " + std::to_string(rx.pending) +
+                       " receive descriptors";
+    if (!enabled(q, kM2s) || !enabled(q, kS2m)) line += ", and is not enabled";
+    lines.push_back(std::move(line));
+  }
+}
+
+void Dma::who_waits(std::vector<std::string>& lines) const {
+  for (const auto& engine : engines_) {
+    if (engine != nullptr) engine->who_waits(lines);
+  }
+}
+
+}  // namespace hw
