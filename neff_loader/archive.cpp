@@ -37,9 +37,9 @@ base::Error limit_error(const std::string& what) {
 class Budget {
  public:
   Budget(uint64_t payload, const Limits& limits) {
-    const uint64_t by_ratio = payload > limits.max_total_bytes / limits.max_ratio
-                                  ? limits.max_total_bytes
-                                  : payload * limits.max_ratio;
+    const uint64_t ratio = std::max<uint64_t>(limits.max_ratio, 1);
+    const uint64_t by_ratio =
+        payload > limits.max_total_bytes / ratio ? limits.max_total_bytes : payload * ratio;
     left_ = std::min(limits.max_total_bytes, std::max(limits.free_bytes, by_ratio));
   }
 

@@ -24,6 +24,7 @@ struct Limits {
   uint64_t free_bytes = 256ull << 20;
   uint64_t max_ratio = 200;
   unsigned max_json_depth = 64;
+  uint64_t max_json_values = 64ull << 20;  // in one member
 };
 
 struct Archive {

@@ -168,9 +168,13 @@ std::array<uint8_t, 32> payload_digest(uint64_t pkg_version, ConstByteSpan paylo
 
 base::Status check_hash(const Container& c) {
   const std::array<uint8_t, 32> expected = payload_digest(c.header.pkg_version, c.payload);
-  if (expected == c.header.hash) return {};
-  return header_error("V-09", "hash mismatch: header says " + hex({c.header.hash.data(), 32}) +
-                                  ", payload has " + hex({expected.data(), 32}));
+  const size_t digest = c.header.pkg_version == 1 ? 32 : 16;  // bytes of the field in use
+  if (std::equal(expected.begin(), expected.begin() + static_cast<ptrdiff_t>(digest),
+                 c.header.hash.begin())) {
+    return {};
+  }
+  return header_error("V-09", "hash mismatch: header says " + hex({c.header.hash.data(), digest}) +
+                                  ", payload has " + hex({expected.data(), digest}));
 }
 
 std::array<uint8_t, kHeaderBytes> serialize(const Header& h) {

@@ -39,7 +39,39 @@ class Report {
   std::vector<std::string> warnings_;
 };
 
-// Syntax, depth and size of one JSON member (V-13, neff.md 1.8 rules 5 and 7).
+// Depth and number of values are bounded before anything is built (neff.md 1.8 rule 7).
+inline bool json_within_limits(const Member& member, const Limits& limits, Report* report) {
+  unsigned depth = 0;
+  uint64_t values = 1;
+  bool in_string = false;
+  for (size_t i = 0; i < member.data.size(); ++i) {
+    const uint8_t c = member.data[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+      continue;
+    }
+    if (c == '"') in_string = true;
+    if (c == ',') ++values;
+    if (c == '{' || c == '[') {
+      ++values;
+      ++depth;
+    }
+    if ((c == '}' || c == ']') && depth > 0) --depth;
+    if (depth > limits.max_json_depth) {
+      report->fail("V-13", member.name,
+                   "JSON nested deeper than " + std::to_string(limits.max_json_depth));
+      return false;
+    }
+  }
+  if (values <= limits.max_json_values) return true;
+  report->fail("R-01", member.name,
+               "JSON with more than " + std::to_string(limits.max_json_values) + " values",
+               status::kResource);
+  return false;
+}
+
+// Syntax and size of one JSON member (V-13, neff.md 1.8 rule 5).
 inline std::optional<Json> parse_json(const Member& member, const Limits& limits, Report* report) {
   if (member.data.size() > 0xFFFFFFFFull) {
     report->fail("V-13", member.name,
@@ -47,25 +79,7 @@ inline std::optional<Json> parse_json(const Member& member, const Limits& limits
                      ") exceeds json parser maximum (4294967295)");
     return std::nullopt;
   }
-  unsigned depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < member.data.size(); ++i) {
-    const uint8_t c = member.data[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > limits.max_json_depth) {
-        report->fail("V-13", member.name,
-                     "JSON nested deeper than " + std::to_string(limits.max_json_depth));
-        return std::nullopt;
-      }
-    } else if ((c == '}' || c == ']') && depth > 0) {
-      --depth;
-    }
-  }
+  if (!json_within_limits(member, limits, report)) return std::nullopt;
   Json json = Json::parse(member.data.begin(), member.data.end(), nullptr, false);
   if (json.is_discarded() || !json.is_object()) {
     report->fail("V-13", member.name, "Unable to parse: " + member.name + " - 1");

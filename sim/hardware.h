@@ -34,6 +34,8 @@ class Hardware {
   // Runs until nothing is scheduled any more (true) or `limit` of simulated time has passed
   // (false).
   virtual bool run(base::Ps limit) = 0;
+  // Times from each release of an on-device barrier to the rest after it, since the last call.
+  virtual std::vector<base::Ps> take_released() = 0;
   // A defect that stopped the simulation, if any.
   virtual std::optional<base::Error> failure() const = 0;
   // Adds what was counted since the last call.

@@ -14,6 +14,14 @@
 #include "sim/report.h"
 #include "sim/trace_adapter.h"
 
+// SystemC's library has a main of its own that calls this; ours is used instead, but the library
+// still wants the symbol.
+__attribute__((visibility("default"))) int sc_main(int argc, char* argv[]) {
+  (void)argc;
+  (void)argv;
+  return 0;
+}
+
 namespace sim {
 namespace {
 
@@ -30,6 +38,7 @@ class SystemcHardware final : public Hardware {
   bool run(base::Ps limit) override {
     return machine_.run_to_quiescence(limit) == hw::RunOutcome::kQuiescent;
   }
+  std::vector<base::Ps> take_released() override { return machine_.take_released(); }
   std::optional<base::Error> failure() const override { return machine_.error(); }
   std::vector<std::string> waiting() const override { return machine_.who_waits(); }
 

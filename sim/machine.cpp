@@ -53,6 +53,7 @@ struct Machine::Parts {
   std::vector<std::unique_ptr<driver::KernelDriver>> drivers;  // per node
   std::unique_ptr<driver::NodeServer> server;
   std::unique_ptr<MainLoop> loop;
+  base::Ps slice = 0;
 
   ~Parts() {
     // A driver task that still waits keeps references to all of this. The process is about to
@@ -68,6 +69,7 @@ struct Machine::Parts {
   base::Status build();
   base::Status build_drivers();
   base::Status boot();
+  base::Status open_server();
   void tell_stuck() const;
 };
 
@@ -90,6 +92,7 @@ base::Status Machine::Parts::build() {
   }
   base::Status status = build_drivers();
   if (!status) return status;
+  slice = params.timing.ps("time.slice_us");
   params.timing.lock();
   const std::vector<std::string> unread = params.timing.unread_overrides();
   if (!unread.empty()) {
@@ -122,7 +125,23 @@ base::Status Machine::Parts::build_drivers() {
   return {};
 }
 
+// Resets every device; no client can see it yet.
 base::Status Machine::Parts::boot() {
+  for (auto& each : drivers) each->start();
+  hardware->run(kBootTime);
+  if (const auto failure = hardware->failure()) return *failure;
+  for (const auto& each : drivers) {
+    if (!each->probed() || !each->probe_errors().empty()) {
+      return base::Error{base::Fault::kInternal, 0, "boot",
+                         each->probe_errors().empty() ? "the driver did not finish its probe"
+                                                      : each->probe_errors().front()};
+    }
+  }
+  return {};
+}
+
+// Opens the socket; the drivers' nodes and files are complete by now.
+base::Status Machine::Parts::open_server() {
   driver::NodeServer::Params server_params;
   for (auto& each : drivers) server_params.nodes.push_back(each.get());
   server_params.executor = &hardware->executor();
@@ -135,20 +154,9 @@ base::Status Machine::Parts::boot() {
   loop_params.requests = &server->requests();
   loop_params.status = &server->status();
   loop_params.policy = params.policy;
-  loop_params.slice = params.timing.ps("time.slice_us");
+  loop_params.slice = slice;
   loop_params.stuck = [this] { tell_stuck(); };
   loop = std::make_unique<MainLoop>(std::move(loop_params));
-
-  for (auto& each : drivers) each->start();
-  hardware->run(kBootTime);
-  if (const auto failure = hardware->failure()) return *failure;
-  for (const auto& each : drivers) {
-    if (!each->probed() || !each->probe_errors().empty()) {
-      return base::Error{base::Fault::kInternal, 0, "boot",
-                         each->probe_errors().empty() ? "the driver did not finish its probe"
-                                                      : each->probe_errors().front()};
-    }
-  }
   return {};
 }
 
@@ -170,6 +178,8 @@ base::Result<std::unique_ptr<Machine>> Machine::create(MachineParams params) {
   if (!built) return built.error();
   base::Status booted = machine->parts_->boot();
   if (!booted) return booted.error();
+  base::Status opened = machine->parts_->open_server();
+  if (!opened) return opened.error();
   (void)machine->take_report();  // what booting counted belongs to no command
   return machine;
 }
@@ -196,7 +206,10 @@ Report Machine::take_report() {
   Report report(params.platform, params.timing,
                 params.policy == Policy::kEpoch ? "epoch" : "overlap",
                 params.policy == Policy::kEpoch, params.timing_only);
-  report.add_active_time(parts.loop->take_active_time());
+  const MainLoop::Activities activities = parts.loop->take_activities();
+  report.add_active_time(activities.active);
+  report.add_activities("request", activities.requests);
+  report.add_activities("barrier release", activities.releases);
   report.add_slices(parts.loop->take_slices());
   parts.hardware->collect(report);
   for (auto& each : parts.drivers) {

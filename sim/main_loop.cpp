@@ -57,7 +57,8 @@ void MainLoop::serve_one(milliseconds patience) {
 void MainLoop::activity() {
   Hardware& hardware = *params_.hardware;
   params_.status->machine_busy();
-  base::Ps shown = hardware.now();
+  const base::Ps begin = hardware.now();
+  base::Ps shown = begin;
   const bool overlap = params_.policy == Policy::kOverlap;
   for (bool at_rest = false; !at_rest && !hardware.failure();) {
     if (overlap) {
@@ -65,9 +66,7 @@ void MainLoop::activity() {
     } else {
       params_.requests->admit_one();
     }
-    const base::Ps start = hardware.now();
     at_rest = hardware.run(overlap ? kOverlapStep : params_.slice);
-    active_ += hardware.now() - start;
     if (!at_rest) {
       if (!overlap) ++slices_;
       expire_timers();
@@ -77,6 +76,16 @@ void MainLoop::activity() {
     }
   }
   params_.status->machine_idle(hardware.now() - shown);
+  count(hardware.now() - begin);
+}
+
+void MainLoop::count(base::Ps duration) {
+  activities_.active += duration;
+  for (const base::Ps released : params_.hardware->take_released()) {
+    activities_.releases.add(released);
+    duration -= std::min(duration, released);
+  }
+  if (duration > 0) activities_.requests.add(duration);
 }
 
 bool MainLoop::client_wait(const void* channel, uint64_t host_us) {

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "sim/hardware.h"
+#include "sim/report.h"
 
 namespace driver {
 class RequestQueue;
@@ -55,7 +56,15 @@ class MainLoop {
   // wall time.
   bool client_wait(const void* channel, uint64_t host_us);
 
-  base::Ps take_active_time() { return std::exchange(active_, 0); }
+  // What happened since the last call. A request's duration ends at the machine's rest, or where
+  // barriers that it completed open: what they release is counted apart, since any of the members
+  // may have been the last to arrive. Requests that took no simulated time are left out.
+  struct Activities {
+    base::Ps active = 0;
+    Durations requests;
+    Durations releases;
+  };
+  Activities take_activities() { return std::exchange(activities_, {}); }
   uint64_t take_slices() { return std::exchange(slices_, 0); }
 
  private:
@@ -68,13 +77,14 @@ class MainLoop {
 
   void serve_one(std::chrono::milliseconds patience);
   void activity();
+  void count(base::Ps duration);
   bool expire_timers();
   Clock::duration until_next_timer(Clock::duration at_most) const;
 
   Params params_;
   std::atomic<bool> stopping_{false};
   std::list<Timer> timers_;
-  base::Ps active_ = 0;
+  Activities activities_;
   uint64_t slices_ = 0;
   Clock::time_point rest_since_ = Clock::now();
   bool told_stuck_ = false;

@@ -88,8 +88,20 @@ Report::Report(const config::Platform& platform, const config::Timing& timing, s
   }
 }
 
-void Report::add_activity(std::string_view name, base::Ps duration) {
-  activities_[std::string(name)].add(duration);
+void Durations::add(const Durations& other) {
+  if (other.count == 0) return;
+  min = count == 0 ? other.min : std::min(min, other.min);
+  max = std::max(max, other.max);
+  total += other.total;
+  count += other.count;
+}
+
+void Report::add_activity(std::string_view kind, base::Ps duration) {
+  activities_[std::string(kind)].add(duration);
+}
+
+void Report::add_activities(std::string_view kind, const Durations& durations) {
+  if (durations.count > 0) activities_[std::string(kind)].add(durations);
 }
 
 void Report::add_usage(std::string_view resource, uint64_t bytes, base::Ps busy) {

@@ -35,6 +35,7 @@ struct Durations {
   base::Ps max = 0;
 
   void add(base::Ps duration);
+  void add(const Durations& other);
   friend bool operator==(const Durations& a, const Durations& b) {
     return a.count == b.count && a.total == b.total && a.min == b.min && a.max == b.max;
   }
@@ -60,8 +61,9 @@ class Report {
   Report(const config::Platform& platform, const config::Timing& timing, std::string policy,
          bool repeatable, bool timing_only);
 
-  // One released activity ("m0.d0.nc1.exec") took `duration` from its release to its end.
-  void add_activity(std::string_view name, base::Ps duration);
+  // One activity of a kind took `duration` from its release to its end.
+  void add_activity(std::string_view kind, base::Ps duration);
+  void add_activities(std::string_view kind, const Durations& durations);
   // The machine was not at rest for `duration` more: the base of every utilisation.
   void add_active_time(base::Ps duration) { active_ += duration; }
   void add_usage(std::string_view resource, uint64_t bytes, base::Ps busy);

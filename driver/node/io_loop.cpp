@@ -225,12 +225,6 @@ bool IoLoop::handle_first(const ConnectionPtr& connection, const wire::Header& h
   }
   if (wire::OpenBody open; header.kind == wire::kOpen && take(body, &open)) {
     connection->role = Role::kFile;
-    const bool exists = open.minor >= 0 && open.minor < 64 &&
-                        (params_.nodes[header.node].minors >> open.minor & 1) != 0;
-    if (!exists) {
-      connection->reply(header, -ENOENT);
-      return true;
-    }
     queue_.push("open",
                 [this, connection, header, open] { sessions_.open(connection, header, open); });
     return true;
@@ -238,8 +232,29 @@ bool IoLoop::handle_first(const ConnectionPtr& connection, const wire::Header& h
   return false;
 }
 
+NodeFacts IoLoop::facts(uint32_t node) const {
+  const std::lock_guard<std::mutex> guard(facts_lock_);
+  return params_.nodes[node];
+}
+
+// Answered here, so that programs start without waiting for the machine; only the first ones, that
+// come before the driver has found its devices, go to the kernel thread.
 void IoLoop::hello(const ConnectionPtr& connection, const wire::Header& header) {
-  const NodeFacts& facts = params_.nodes[header.node];
+  if (facts(header.node).minors != 0) return send_hello(*connection, header);
+  connection->busy = true;
+  queue_.push("first program", [this, connection, header] {
+    const Sessions::NodeNames names = sessions_.names(header.node);
+    {
+      const std::lock_guard<std::mutex> guard(facts_lock_);
+      params_.nodes[header.node].minors = names.minors;
+      params_.nodes[header.node].extra_paths = names.extra_paths;
+    }
+    send_hello(*connection, header);
+  });
+}
+
+void IoLoop::send_hello(Connection& connection, const wire::Header& header) {
+  const NodeFacts facts = this->facts(header.node);
   wire::HelloReply reply = {};
   reply.server_pid = getpid();
   reply.major = params_.major;
@@ -252,7 +267,7 @@ void IoLoop::hello(const ConnectionPtr& connection, const wire::Header& header) 
     reply.path_bytes += static_cast<uint32_t>(path.size() + 1);
     ++reply.path_count;
   }
-  connection->reply(header, &reply, sizeof reply, params_.status_fd);
+  connection.reply(header, &reply, sizeof reply, params_.status_fd);
 }
 
 bool IoLoop::handle_request(const ConnectionPtr& connection, const wire::Header& header,

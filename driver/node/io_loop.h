@@ -6,6 +6,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,7 +30,8 @@ class IoLoop {
   struct Params {
     base::UniqueFd listener;            // channels and files
     base::UniqueFd attribute_listener;  // sysfs attributes open for writing
-    std::vector<NodeFacts> nodes;
+    std::vector<NodeFacts>
+        nodes;           // minors may still be empty: the driver is asked at the first hello
     unsigned major = 0;  // of the character device
     int status_fd = -1;
   };
@@ -55,10 +57,13 @@ class IoLoop {
   bool handle_request(const ConnectionPtr& connection, const wire::Header& header,
                       base::ConstByteSpan body);
   void hello(const ConnectionPtr& connection, const wire::Header& header);
+  void send_hello(Connection& connection, const wire::Header& header);
+  NodeFacts facts(uint32_t node) const;
   bool write_attribute(const ConnectionPtr& connection, base::ConstByteSpan packet);
   void close(const ConnectionPtr& connection, bool violation);
 
   Params params_;
+  mutable std::mutex facts_lock_;  // params_.nodes: the kernel thread fills them in
   RequestQueue& queue_;
   Sessions& sessions_;
   base::UniqueFd epoll_;

@@ -126,11 +126,7 @@ base::Result<std::unique_ptr<NodeServer>> NodeServer::start(Params params) {
     impl->trees.push_back(std::make_unique<SysfsMirror>(device, root, major));
     nodes.push_back({&device, impl->trees.back().get()});
     NodeFacts fact;
-    for (const int minor : device.minors()) {
-      if (minor >= 0 && minor < 64) fact.minors |= uint64_t{1} << minor;
-    }
     fact.sysfs_root = root;
-    fact.extra_paths = impl->trees.back()->extra_paths();
     facts.push_back(std::move(fact));
   }
   impl->sessions = std::make_unique<Sessions>(std::move(nodes), impl->status);

@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
+#include <algorithm>
+
 #include "base/fd.h"
 #include "driver/uapi/requests.h"
 
@@ -95,6 +97,10 @@ std::shared_ptr<Sessions::File> Sessions::find(const wire::Header& header) {
 void Sessions::open(std::shared_ptr<Connection> connection, const wire::Header& header,
                     const wire::OpenBody& body) {
   CharDevice& device = *nodes_[header.node].device;
+  const auto minors = device.minors();
+  if (std::find(minors.begin(), minors.end(), body.minor) == minors.end()) {
+    return answer(*connection, header, -ENOENT);
+  }
   ClientMemory memory(*connection->process, nullptr);
   const Caller caller = {header.pid, header.tid, &memory};
   const auto opened = device.open(body.minor, body.flags, caller);
@@ -168,7 +174,7 @@ void Sessions::mmap(std::shared_ptr<Connection> channel, const wire::Header& hea
   reply.length = target->length;
   reply.bar_offset = target->mmio_bar_offset;
   reply.writable = pass_writable ? 1 : 0;
-  reply.store_is_mmio = target->store_is_mmio && target->writable ? 1 : 0;
+  reply.store_is_mmio = target->store_is_mmio ? 1 : 0;
   // Before the answer: the client may ask for the address's placement with its next request.
   if (body.address != 0) {
     file->device->mmap_done(file->id, body.address, body.offset, length, call.caller);
@@ -283,6 +289,15 @@ void Sessions::exit_process(int32_t tgid) {
     file->users.erase(tgid);
     release_if_done(file);
   }
+}
+
+Sessions::NodeNames Sessions::names(uint32_t node) const {
+  NodeNames names;
+  for (const int minor : nodes_[node].device->minors()) {
+    if (minor >= 0 && minor < 64) names.minors |= uint64_t{1} << minor;
+  }
+  names.extra_paths = nodes_[node].sysfs->extra_paths();
+  return names;
 }
 
 std::vector<std::string> Sessions::in_flight() const {

@@ -52,6 +52,13 @@ class Sessions {
   void file_closed(std::shared_ptr<Connection> file);
   void process_died(std::shared_ptr<ClientProcess> process);
 
+  // The devices of a node and the files outside the standard sysfs directories.
+  struct NodeNames {
+    uint64_t minors = 0;
+    std::vector<std::string> extra_paths;
+  };
+  NodeNames names(uint32_t node) const;
+
   size_t open_files() const { return files_.size(); }
   // What is under way, for a report of who waits on what: "ioctl 54 on neuron0 by process 17".
   std::vector<std::string> in_flight() const;

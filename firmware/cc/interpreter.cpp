@@ -45,16 +45,18 @@ bool is_control(Op op) {
          op == Op::kLoop || op == Op::kArgument;
 }
 
-Step spend(Cost cost) {
+Step spend(Cost cost, Op op = Op::kNop) {
   Step step;
   step.next = Next::kSpend;
   step.cost = cost;
+  step.op = op;
   return step;
 }
 
-Step until(Next next) {
+Step until(Next next, Op op = Op::kNop) {
   Step step;
   step.next = next;
+  step.op = op;
   return step;
 }
 
@@ -184,17 +186,17 @@ Step Interpreter::begin(const Record& record, SemaphoreBank& semaphores, Hal& ha
     if (phase_ == Phase::kReleased) {
       phase_ = Phase::kBegin;
       ++pc_;
-      return spend(Cost::kInstruction);
+      return spend(Cost::kInstruction, op);
     }
     status_ = CcStatus::kWaiting;
-    Step step = until(Next::kBarrier);
+    Step step = until(Next::kBarrier, op);
     step.cell = record.address;
     step.members = value_of(record);
     phase_ = Phase::kAtBarrier;
     return step;
   }
   phase_ = Phase::kExecute;
-  return spend(is_control(op) ? Cost::kBranch : Cost::kInstruction);
+  return spend(is_control(op) ? Cost::kBranch : Cost::kInstruction, op);
 }
 
 Step Interpreter::wait(const Record& record, SemaphoreBank& semaphores, Hal& hal) {
@@ -202,7 +204,8 @@ Step Interpreter::wait(const Record& record, SemaphoreBank& semaphores, Hal& hal
     fail(CcError::kBadInstruction, record.op, hal);
     return {};
   }
-  Step step = until(Next::kSemaphore);
+  const Op op = static_cast<Op>(record.op);
+  Step step = until(Next::kSemaphore, op);
   step.semaphore = static_cast<uint32_t>(record.address);
   step.cond = static_cast<program::Cond>(record.flags & program::flag::kCondMask);
   step.value = value_of(record);
@@ -214,7 +217,7 @@ Step Interpreter::wait(const Record& record, SemaphoreBank& semaphores, Hal& hal
     semaphores.subtract(step.semaphore, step.value);
   }
   ++pc_;
-  return spend(Cost::kSemaphoreWait);
+  return spend(Cost::kSemaphoreWait, op);
 }
 
 void Interpreter::store(uint64_t address, uint32_t value, Hal& hal) {

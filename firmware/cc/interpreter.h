@@ -36,6 +36,7 @@ enum class Next : uint8_t {
 struct Step {
   Next next = Next::kStopped;
   Cost cost = Cost::kInstruction;
+  program::Op op = program::Op::kNop;  // the record that spends or waits, for traces
   program::Cond cond = program::Cond::kGe;
   uint32_t semaphore = 0;
   uint32_t value = 0;

@@ -163,7 +163,9 @@ base::Ps CcCore::time_of(Cost cost) const {
 void CcCore::step() {
   const firmware::cc::LocalMemory memory{
       pages_.data() + topsp::kProgram, reinterpret_cast<const uint32_t*>(pages_.data() + reg::kOp)};
+  trace_last_step();
   last_step_ = firmware_.step(memory, *this, *this);
+  since_ = context_.queue.now();
   switch (last_step_.next) {
     case Next::kSpend:
       return schedule(time_of(last_step_.cost));
@@ -176,6 +178,21 @@ void CcCore::step() {
     case Next::kStopped:
       return;
   }
+}
+
+// What the processor did since the last step.
+void CcCore::trace_last_step() {
+  constexpr const char* kNames[] = {"nop",      "semaphore wait", "semaphore add", "dma advance",
+                                    "dma wait", "host post",      "mov",           "add",
+                                    "branch",   "loop",           "notify",        "barrier",
+                                    "write",    "done",           "argument"};
+  const bool idle = last_step_.next == Next::kIdle || last_step_.next == Next::kStopped;
+  const base::Ps now = context_.queue.now();
+  if (context_.tracer == nullptr || idle || since_ == now) return;
+  if (track_ == ~0u) track_ = context_.tracer->track(params_.name);
+  const bool trigger = last_step_.next == Next::kSpend && last_step_.cost == Cost::kTrigger;
+  context_.tracer->span(track_, since_, now,
+                        trigger ? "trigger" : kNames[static_cast<size_t>(last_step_.op)], 0);
 }
 
 void CcCore::wait_satisfied() {

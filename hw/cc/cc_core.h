@@ -32,6 +32,7 @@ class CcCore final : public RegBlock<CcCore>,
     uint32_t chips = 1;  // of the machine
     uint32_t topsp = 0;
     uint32_t component = 0;
+    std::string name = "cc0";
   };
   struct Context {
     EventQueue& queue;
@@ -41,6 +42,7 @@ class CcCore final : public RegBlock<CcCore>,
     Counters& counters;
     AccessLog& log;
     const TimingParams& timing;
+    Tracer* tracer = nullptr;
   };
   CcCore(const Params& params, const Context& context);
 
@@ -90,6 +92,7 @@ class CcCore final : public RegBlock<CcCore>,
   void arrive(const firmware::cc::Step& step);
   base::Ps time_of(firmware::cc::Cost cost) const;
   void publish();
+  void trace_last_step();
 
   Params params_;
   Context context_;
@@ -100,6 +103,8 @@ class CcCore final : public RegBlock<CcCore>,
   bool waiting_ = false;  // in the semaphore block
   bool at_barrier_ = false;
   BarrierCell cell_;
+  base::Ps since_ = 0;  // of last_step_
+  uint32_t track_ = ~0u;
   EventQueue::Id scheduled_ = 0;
 };
 

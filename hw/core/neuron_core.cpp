@@ -9,12 +9,13 @@ NeuronCore::NeuronCore(const Params& params, const Context& context)
       semaphores_(pages_, &context.counters),
       tensors_({params.nc, params.timing_only, params.real_bytes}, context.fabric,
                context.counters) {
-  const SequencerContext shared{context.queue,         context.fabric, semaphores_,
-                                context.notifications, tensors_,       context.log};
+  const SequencerContext shared{context.queue, context.fabric, semaphores_,   context.notifications,
+                                tensors_,      context.log,    context.tracer};
+  constexpr const char* kNames[] = {"pe", "act", "pool", "dve", "sp"};
   for (uint32_t e = 0; e < contract::kEnginesPerNc; ++e) {
-    engines_.push_back(std::make_unique<Sequencer>(shared, context.timing, params.gen,
-                                                   static_cast<contract::Engine>(e),
-                                                   params.component + e));
+    const Sequencer::Params engine{params.gen, static_cast<contract::Engine>(e),
+                                   params.component + e, params.name + "." + kNames[e]};
+    engines_.push_back(std::make_unique<Sequencer>(engine, shared, context.timing));
   }
 }
 

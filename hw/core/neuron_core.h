@@ -21,6 +21,7 @@ class NeuronCore {
     uint32_t component = 0;  // of engine 0; the others follow
     bool timing_only = false;
     uint64_t real_bytes = 512;
+    std::string name = "nc0";
   };
   struct Context {
     EventQueue& queue;
@@ -29,6 +30,7 @@ class NeuronCore {
     Counters& counters;
     AccessLog& log;
     const TimingParams& timing;
+    Tracer* tracer = nullptr;
   };
   NeuronCore(const Params& params, const Context& context);
 

@@ -96,13 +96,14 @@ const RegTable<Sequencer>& Sequencer::table() {
   return t;
 }
 
-Sequencer::Sequencer(const SequencerContext& context, const TimingParams& timing, contract::Gen gen,
-                     contract::Engine engine, uint32_t component)
+Sequencer::Sequencer(const Params& params, const SequencerContext& context,
+                     const TimingParams& timing)
     : RegBlock(context.log),
       context_(context),
-      timing_(timing, gen, engine),
-      engine_(engine),
-      component_(component) {}
+      timing_(timing, params.gen, params.engine),
+      engine_(params.engine),
+      component_(params.component),
+      name_(params.name) {}
 
 void Sequencer::write_control(uint32_t, uint32_t value) {
   if (reg::kControlReset.get(value) != 0) reset();
@@ -201,6 +202,12 @@ void Sequencer::notify(contract::NqType type, uint32_t payload, uint64_t debug_i
   context_.notifications.post(engine_, entry);
 }
 
+void Sequencer::trace(base::Ps begin, base::Ps end, const char* what) {
+  if (context_.tracer == nullptr || begin == end) return;
+  if (track_ == ~0u) track_ = context_.tracer->track(name_);
+  context_.tracer->span(track_, begin, end, what, 0);
+}
+
 // Brings the instruction at pc_ into current_.
 bool Sequencer::fetch() {
   const uint32_t count = value(reg::kProgramCount);
@@ -252,6 +259,7 @@ void Sequencer::issue() {
   }
   if (!fetch()) return;
   wait_ = current_wait();
+  issued_ = context_.queue.now();
   begin();
 }
 
@@ -268,6 +276,7 @@ void Sequencer::begin() {
       return;
     }
     wait_.cond = isa::WaitCond::kNone;
+    trace(issued_, context_.queue.now(), "semaphore wait");
   }
   if (is_tensor(current_.opcode)) return begin_tensor();
   ++instructions_;
@@ -280,6 +289,7 @@ void Sequencer::begin() {
   }
   const base::Ps time = control_time();
   busy_ += time;
+  begun_ = start;
   schedule(start + time, kFinish);
 }
 
@@ -319,6 +329,7 @@ void Sequencer::begin_tensor() {
   const base::Ps end = context_.queue.now() + time.interval;
   busy_ += time.interval;
   last_done_ = std::max(last_done_, end + time.latency);
+  trace(context_.queue.now(), last_done_, isa::find_op(current_.opcode)->name);
   in_flight_.push_back({last_done_, extent.operand[0]});
   complete();
   schedule(end, kFinish);
@@ -339,6 +350,7 @@ void Sequencer::finish() {
   } else {
     execute_control();
     if (status_ == EngineStatus::kError) return;
+    trace(begun_, context_.queue.now(), isa::find_op(current_.opcode)->name);
     last_done_ = std::max(last_done_, context_.queue.now());
     complete();
   }

@@ -35,12 +35,18 @@ struct SequencerContext {
   NqBlock& notifications;
   TensorUnit& tensors;
   AccessLog& log;
+  Tracer* tracer = nullptr;
 };
 
 class Sequencer final : public RegBlock<Sequencer>, private EventSink, private SemaphoreWaiter {
  public:
-  Sequencer(const SequencerContext& context, const TimingParams& timing, contract::Gen gen,
-            contract::Engine engine, uint32_t component);
+  struct Params {
+    contract::Gen gen = contract::Gen::kV2;
+    contract::Engine engine = contract::kPe;
+    uint32_t component = 0;
+    std::string name = "pe";  // of its trace track
+  };
+  Sequencer(const Params& params, const SequencerContext& context, const TimingParams& timing);
 
   static const RegTable<Sequencer>& table();
 
@@ -99,6 +105,7 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   void notify(contract::NqType type, uint32_t payload, uint64_t debug_id, uint32_t pc,
               uint32_t info);
   void store(uint64_t address, uint32_t low, uint32_t high, uint32_t size);
+  void trace(base::Ps begin, base::Ps end, const char* what);
   bool hazard(const TensorExtent& extent, base::Ps* until);
   SemaphoreWait current_wait() const;
   base::Ps control_time() const;
@@ -110,6 +117,8 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   EngineTiming timing_;
   contract::Engine engine_;
   uint32_t component_;
+  std::string name_;
+  uint32_t track_ = ~0u;
 
   contract::EngineStatus status_ = contract::EngineStatus::kIdle;
   contract::EngineError error_ = contract::EngineError::kNone;
@@ -122,6 +131,8 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   uint32_t next_pc_ = 0;
   SemaphoreWait wait_;
   bool waiting_ = false;
+  base::Ps issued_ = 0;  // when current_ was fetched
+  base::Ps begun_ = 0;   // when its time began
   bool halt_requested_ = false;
   uint32_t epoch_ = 0;      // of the last start or reset; events of older ones are void
   base::Ps last_done_ = 0;  // completion of the youngest instruction

@@ -65,17 +65,19 @@ std::unique_ptr<NeuronCore> Chip::make_core(uint32_t n) {
   const uint32_t component = number_ << kChipShift | (kCoreComponents + n * kComponentsPerCore);
   return std::make_unique<NeuronCore>(
       NeuronCore::Params{params().gen, n, component, context_.params.timing_only,
-                         context_.params.real_bytes},
+                         context_.params.real_bytes, label_ + ".nc" + std::to_string(n)},
       NeuronCore::Context{context_.queue, fabric(), notifications_.block(n), context_.counters,
-                          context_.log, context_.params.timing});
+                          context_.log, context_.params.timing, context_.params.tracer});
 }
 
 std::unique_ptr<CcCore> Chip::make_cc_core(uint32_t t) {
   const auto chips = static_cast<uint32_t>(context_.params.chips.size());
   return std::make_unique<CcCore>(
-      CcCore::Params{number_, chips, t, number_ << kChipShift | (kCcComponents + t)},
+      CcCore::Params{number_, chips, t, number_ << kChipShift | (kCcComponents + t),
+                     label_ + ".cc" + std::to_string(t)},
       CcCore::Context{context_.queue, fabric(), notifications_.block(cores_.count() + t),
-                      context_.barriers, context_.counters, context_.log, context_.params.timing});
+                      context_.barriers, context_.counters, context_.log, context_.params.timing,
+                      context_.params.tracer});
 }
 
 std::unique_ptr<NqBlock> Chip::make_notifications(uint32_t k) {

@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <systemc>
+#include <utility>
 
 #include "hw/cc/barrier_hub.h"
 #include "hw/machine/chip.h"
@@ -30,6 +31,8 @@ struct Machine::State {
   std::vector<std::unique_ptr<Chip>> chips;
   std::optional<base::Error> error;
   uint64_t barrier_releases = 0;
+  std::optional<base::Ps> released_at;
+  std::vector<base::Ps> released;
 };
 
 Machine::Machine(MachineParams params) : state_(std::make_unique<State>(std::move(params), *this)) {
@@ -73,6 +76,10 @@ uint64_t Machine::barrier_releases() const {
   return state_->barrier_releases;
 }
 
+std::vector<base::Ps> Machine::take_released() {
+  return std::exchange(state_->released, {});
+}
+
 void Machine::set_port(ChipPort* port) {
   for (auto& chip : state_->chips) chip->fabric().set_port(port);
 }
@@ -100,8 +107,11 @@ RunOutcome Machine::run_to_quiescence(base::Ps slice) {
     }
     if (state_->error) break;
     if (!sc_core::sc_pending_activity()) {
+      if (state_->released_at) state_->released.push_back(now() - *state_->released_at);
+      state_->released_at.reset();
       if (!state_->barriers.release_ready()) return RunOutcome::kQuiescent;
       ++state_->barrier_releases;
+      state_->released_at = now();
     }
     if (now() >= end) return RunOutcome::kSliceExpired;
     if (sc_core::sc_pending_activity() &&

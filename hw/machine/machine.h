@@ -56,6 +56,8 @@ class Machine {
   Counters& counters();
   AccessLog& access_log();
   uint64_t barrier_releases() const;
+  // Times from each release of barriers to the rest after it, since the last call.
+  std::vector<base::Ps> take_released();
 
  private:
   struct State;

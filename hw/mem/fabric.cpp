@@ -121,16 +121,24 @@ Fabric* Fabric::peer_of(const Location& at) const {
   return peer == this ? nullptr : peer;
 }
 
+uint8_t* Fabric::in_memory(Memory& memory, uint64_t offset, uint64_t length) {
+  uint8_t* at = memory.at(offset, length);
+  if (at == nullptr && !memory.status().ok()) {
+    log_.count(memory.name(), AccessLog::Kind::kUnsupported, "host memory for it", false);
+  }
+  return at;
+}
+
 uint8_t* Fabric::direct(uint64_t address, uint64_t length) {
   const Location at = locate(address);
   if (length > at.length) return nullptr;
   switch (at.space) {
     case Space::kHbm:
-      return hbm_[at.index]->at(at.offset, length);
+      return in_memory(*hbm_[at.index], at.offset, length);
     case Space::kSbuf:
-      return sbuf_[at.index]->at(at.offset, length);
+      return in_memory(*sbuf_[at.index], at.offset, length);
     case Space::kPsum:
-      return psum_[at.index]->at(at.offset, length);
+      return in_memory(*psum_[at.index], at.offset, length);
     case Space::kHost:
       return host_ != nullptr ? host_->direct(at.offset, length) : nullptr;
     case Space::kPeer: {

@@ -115,6 +115,8 @@ class Fabric {
     uint64_t base;
     std::string name;
   };
+  // Memory that the host refuses to give looks like a bus error to the device; the log tells why.
+  uint8_t* in_memory(Memory& memory, uint64_t offset, uint64_t length);
   Location locate_register(uint64_t address) const;
   Location locate_tpb(uint32_t nc, uint64_t offset) const;
   Fabric* peer_of(const Location& at) const;

@@ -166,6 +166,18 @@ class DriverBench {
   std::unique_ptr<driver::KernelDriver> driver_;
 };
 
+// One v2 device, opened by process kTgid.
+class Ioctl : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    bench.start();
+    file = bench.open(DriverBench::kTgid);
+    ASSERT_GT(file, 0);
+  }
+  DriverBench bench;
+  int file = 0;
+};
+
 inline std::vector<golden::Access> golden_trace(const std::string& file,
                                                 const golden::TraceReader::Names& names = {}) {
   return golden::TraceReader(GOLDEN_DIR).read(file, names);

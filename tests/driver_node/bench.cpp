@@ -281,7 +281,7 @@ base::Result<driver::MmapTarget> FakeDevice::mmap(int /*file*/, uint64_t offset,
   target.fd = fd_.get();
   target.fd_offset = offset;
   target.length = length;
-  target.writable = offset != kReadOnlyOffset;
+  target.writable = offset != kReadOnlyOffset && offset != kWindowOffset;
   if (offset == kWindowOffset) {
     target.store_is_mmio = true;
     target.mmio_bar_offset = kWindowBar;

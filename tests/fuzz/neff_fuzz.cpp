@@ -14,12 +14,14 @@ using Bytes = std::vector<uint8_t>;
 
 constexpr char kDefinition[] = R"({"x_arch": "trn1", "pool": "pool.json", "pool_instr": "pool.bin",
  "dma_queue": {"q": {"type": "in", "semaphore": 1, "queue_instances": ["i"]}},
- "var": {"S": {"type": "state-buffer", "var_id": 0}, "x": {"type": "input", "var_id": 1, "size": 64},
-         "y": {"type": "output", "var_id": 2, "size": 64}, "f": {"type": "file", "var_id": 3, "size": 64,
-         "file_name": "w.npy"}},
+ "var": {"S": {"type": "state-buffer", "var_id": 0},
+         "x": {"type": "input", "var_id": 1, "size": 64},
+         "y": {"type": "output", "var_id": 2, "size": 64},
+         "f": {"type": "file", "var_id": 3, "size": 64, "file_name": "w.npy"}},
  "x_cc": {"replica_groups": [[[0, 1]]], "participants": 2}})";
-constexpr char kEngine[] = R"({"dma": [{"id": 1, "queue": "q", "desc": {"from": "x", "from_off": 0,
- "from_sizes": [64], "from_steps": [1], "to": "S", "to_off": 0, "to_sizes": [16, 4], "to_steps": [1, 262144]}}]})";
+constexpr char kEngine[] = R"({"dma": [{"id": 1, "queue": "q", "desc": {
+ "from": "x", "from_off": 0, "from_sizes": [64], "from_steps": [1],
+ "to": "S", "to_off": 0, "to_sizes": [16, 4], "to_steps": [1, 262144]}}]})";
 constexpr char kProgram[] = ".engine pool\n.arch trn1\nPSEUDO_DMA_TRIGGER q block_id=1\nHALT\n";
 
 neff::LoadOptions small_limits() {

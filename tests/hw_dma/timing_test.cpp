@@ -348,7 +348,7 @@ TEST_P(Coalescing, AgreesWithPacketByPacketToThePicosecond) {
     if (HasFailure()) break;
   }
   EXPECT_LT(events[0], events[1]);  // runs were formed
-  EXPECT_GT(packets, 300u);  // the workloads are not trivial
+  EXPECT_GT(packets, 300u);         // the workloads are not trivial
 }
 
 TEST_P(Coalescing, TimingOnlyTakesTheSameTimes) {

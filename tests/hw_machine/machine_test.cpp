@@ -238,3 +238,38 @@ TEST(Machine, PowerUserCanReadPeCountersAndUnknownSpace) {
 }
 
 }  // namespace
+
+namespace {
+
+struct Spans final : hw::Tracer {
+  uint32_t track(const std::string& name) override {
+    names.push_back(name);
+    return static_cast<uint32_t>(names.size() - 1);
+  }
+  void span(uint32_t track, base::Ps begin, base::Ps end, const char* name, uint64_t) override {
+    EXPECT_LT(begin, end);
+    spans.push_back(names[track] + " " + name + " " + std::to_string(end - begin));
+  }
+  std::vector<std::string> names;
+  std::vector<std::string> spans;
+};
+
+TEST(Machine, TracesEnginesAndCcCores) {
+  using contract::cc_program::Op;
+  Spans spans;
+  MachineBench b(Gen::kV2, 1, [&](hw::MachineParams& p) { p.tracer = &spans; });
+  load_cc(b, 5, {rec(Op::kSemWait, 1, 0), rec(Op::kDone)});
+  b.run();
+  const base::Ps waited = b.machine.now() - base::ns(100);
+  b.run_task([&] {
+    b.machine.executor().delay(base::ns(500));
+    b.put(b.map().topsp(5).bar0 + sem::kInc, 1);
+  });
+  EXPECT_EQ(spans.names, std::vector<std::string>{"d0.cc5"});
+  EXPECT_EQ(waited, 1u);
+  EXPECT_EQ(spans.spans,
+            (std::vector<std::string>{"d0.cc5 trigger 100000", "d0.cc5 semaphore wait 500001",
+                                      "d0.cc5 semaphore wait 50000", "d0.cc5 done 50000"}));
+}
+
+}  // namespace

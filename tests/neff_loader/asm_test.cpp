@@ -16,7 +16,9 @@ const char kVectorAdd[] = R"(.engine dve
 .arch v2
 .self_cleaning
 0  REGISTER_MOVE dst=r0 src=0
-1  TENSOR_TENSOR $S[10]>=r5 $S[20]++@complete op=ADD dst=fp32@512+r0[1][64] src0=fp32@0+r0[1][64] src1=bf16@psum:256[1,-8][8,8] partitions=0..31 src1_partition=96
+1  TENSOR_TENSOR $S[10]>=r5 $S[20]++@complete op=ADD dst=fp32@512+r0[1][64] )"
+                          R"(src0=fp32@0+r0[1][64] src1=bf16@psum:256[1,-8][8,8] partitions=0..31 )"
+                          R"(src1_partition=96
 3  REGISTER_ALU op=ADD dst=r0 a=r0 b=256
 4  COMPARE_BRANCH cond=LTU a=r0 b=4096 target=-3
 5  REGISTER_ALU op=XOR dst=r63 a=r1 b=r62

@@ -95,6 +95,15 @@ TEST(Load, AllReduce) {
   for (uint32_t rank : {0u, 1u}) EXPECT_TRUE(check_context(neff, {true, rank, 2}).ok());
 }
 
+TEST(Load, VectorAddWithALoop) {
+  const Neff neff = loaded(packed(example("vector_add_loop")));
+  EXPECT_TRUE(neff.warnings.empty());
+  const EngineProgram& dve = *neff.subgraphs[0].program(Engine::kDve);
+  ASSERT_EQ(dve.steps.size(), 6u);
+  EXPECT_EQ(dve.steps[3].instruction.operands.compare_branch.target, -3);
+  EXPECT_EQ(dve.steps[1].instruction.operands.tensor_tensor.src1.offset_register, 0);
+}
+
 struct Case {
   const char* rule;
   const char* member;
@@ -366,6 +375,9 @@ TEST(Load, TargetAndResources) {
   expect_error(load(file, plain).error(), "V-07", 10);
   LoadOptions deep;
   deep.limits.max_json_depth = 3;
+  LoadOptions many;
+  many.limits.max_json_values = 20;
+  expect_error(load(file, many).error(), "R-01", 4);
   expect_error(load(file, deep).error(), "V-13", 2);
 }
 

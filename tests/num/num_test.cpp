@@ -296,7 +296,7 @@ void check(Reduction r, size_t n, std::mt19937_64& rng, bool in_place) {
   }
   r.sources = pointers.data();
   const size_t size = size_of(r.type);
-  std::vector<uint8_t> expected(n * size), got(n * size + 8, 0xEE);
+  std::vector<uint8_t> expected(n * size + 1), got(n * size + 8, 0xEE);
   for (size_t i = 0; i < n; ++i) reference(r, i, &expected[i * size]);
   uint8_t* to = got.data();
   if (in_place) to = const_cast<uint8_t*>(pointers[r.count - 1]);

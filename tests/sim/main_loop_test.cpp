@@ -33,6 +33,7 @@ class FakeHardware final : public Hardware, public pcie::HostExecutor {
     work -= step;
     return work == 0;
   }
+  std::vector<base::Ps> take_released() override { return std::exchange(released, {}); }
   std::optional<base::Error> failure() const override { return failed; }
   void collect(Report&) override {}
   std::vector<std::string> waiting() const override { return {}; }
@@ -49,6 +50,7 @@ class FakeHardware final : public Hardware, public pcie::HostExecutor {
   void wake(const void* channel) override { woken.push_back(channel); }
 
   base::Ps work = 0;
+  std::vector<base::Ps> released;
   std::optional<base::Error> failed;
   std::vector<const void*> waited, woken;
   std::function<void()> during_wait;
@@ -84,10 +86,34 @@ TEST_F(MainLoopTest, EpochAdmitsOnlyAtRest) {
   push("b", 7000);
   EXPECT_TRUE(loop.drain([&] { return none_left(); }, milliseconds(1000)));
   EXPECT_THAT(notes_, ElementsAre("a@0", "b@5000"));
-  EXPECT_EQ(loop.take_active_time(), 12000u);
-  EXPECT_EQ(loop.take_active_time(), 0u);
+  const MainLoop::Activities activities = loop.take_activities();
+  EXPECT_EQ(activities.active, 12000u);
+  EXPECT_EQ(activities.requests, (Durations{2, 12000, 5000, 7000}));
+  EXPECT_EQ(activities.releases.count, 0u);
+  EXPECT_EQ(loop.take_activities().active, 0u);
   EXPECT_EQ(loop.take_slices(), 0u);
   EXPECT_FALSE(status_.busy());
+}
+
+// Two members arrive; whichever is last, the report is the same.
+TEST_F(MainLoopTest, WhatABarrierReleasesIsCountedApart) {
+  std::vector<MainLoop::Activities> seen;
+  for (const bool swapped : {false, true}) {
+    MainLoop loop = make(Policy::kEpoch);
+    push("first", swapped ? 200 : 100);
+    requests_.push("last", [&] {
+      hardware_.work += (swapped ? 100 : 200) + 5000;
+      hardware_.released = {5000};
+    });
+    push("poll", 0);
+    EXPECT_TRUE(loop.drain([&] { return none_left(); }, milliseconds(1000)));
+    seen.push_back(loop.take_activities());
+  }
+  EXPECT_EQ(seen[0].requests, (Durations{2, 300, 100, 200}));
+  EXPECT_EQ(seen[0].releases, (Durations{1, 5000, 5000, 5000}));
+  EXPECT_EQ(seen[0].active, 5300u);
+  EXPECT_EQ(seen[1].requests, seen[0].requests);
+  EXPECT_EQ(seen[1].releases, seen[0].releases);
 }
 
 TEST_F(MainLoopTest, ALoopingProgramDoesNotLockOthersOut) {
@@ -105,7 +131,7 @@ TEST_F(MainLoopTest, OverlapAdmitsWhatIsThere) {
   push("b", 7000);
   EXPECT_TRUE(loop.drain([&] { return none_left(); }, milliseconds(1000)));
   EXPECT_THAT(notes_, ElementsAre("a@0", "b@0 busy"));
-  EXPECT_EQ(loop.take_active_time(), 12000u);
+  EXPECT_EQ(loop.take_activities().active, 12000u);
 }
 
 TEST_F(MainLoopTest, StopEndsRunAndItMayRunAgain) {

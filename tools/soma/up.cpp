@@ -1,9 +1,10 @@
 // `soma up`, `exec`, `down`: a machine in the background that serves several commands.
 //
-// Its private directory holds the server's socket, the control socket and `info`: one line each of
-// socket path, clock and number of nodes. It lives until `down` or SIGTERM.
+// Its private directory holds the server's socket, the control socket, `log` and `info`: one line each
+// of socket path, clock and number of nodes. It lives until `down` or SIGTERM.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@ namespace soma {
 namespace {
 
 constexpr const char* kInfo = "/info";
+constexpr const char* kLog = "/log";
 constexpr const char* kReady = "ready";
 
 int fail(const base::Error& error) {
@@ -81,9 +83,13 @@ int background(const UpOptions& options, base::UniqueFd parent) {
        << machine.node_count() << "\n";
   info.close();
 
-  tell(kReady);
+  // Whoever started us may wait for the end of our output.
   const base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const base::UniqueFd log(::open(((*session)->directory() + kLog).c_str(),
+                                  O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, S_IRUSR | S_IWUSR));
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO}) ::dup2(null.get(), standard);
+  ::dup2(log.get(), STDERR_FILENO);
+  tell(kReady);
   const base::Status served = serve(**session, **control);
   if (!served) return fail(served.error());
   const base::Status traced = (*session)->finish_trace();
