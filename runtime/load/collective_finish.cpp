@@ -1,6 +1,5 @@
 // Second half of CollectiveSet: exchange with the peers, lowering, loading.
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "contract/regs/cc.h"
@@ -207,17 +206,24 @@ base::Status CollectiveSet::place_program(CcCore* cc,
   }
   *first = at;
   ccl::relocate(&records, at);
-  constexpr uint64_t kRecord = sizeof(contract::cc_program::Record);
-  errno = 0;
-  if (ndl_program_engine(core_.device().handle(), core_.nc(),
-                         cc->window.device + contract::topsp::kProgram + at * kRecord,
-                         records.data(), 0, count * kRecord) != 0) {
-    cc->records.release(at, count);
-    return driver_error("CC program load", errno);
+  // Word by word: the CC-core's window takes 32-bit stores (docs/hardware-contract.md 6).
+  constexpr uint32_t kWords = sizeof(contract::cc_program::Record) / sizeof(uint32_t);
+  const uint64_t program =
+      cc->window.bar0 + contract::topsp::kProgram + at * sizeof(contract::cc_program::Record);
+  std::vector<RegisterWrite> writes;
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t words[kWords];
+    std::memcpy(words, &records[i], sizeof words);
+    for (uint32_t w = 0; w < kWords; ++w) {
+      writes.push_back({program + (i * kWords + w) * sizeof(uint32_t), words[w]});
+    }
   }
   const uint64_t entry = cc->window.bar0 + contract::cc::kOp + op_index * contract::cc::kOpStride;
-  return core_.device().write_registers(
-      {{entry + contract::cc::kOpEntry, at}, {entry + contract::cc::kOpArgument, 0}});
+  writes.push_back({entry + contract::cc::kOpEntry, at});
+  writes.push_back({entry + contract::cc::kOpArgument, 0});
+  base::Status status = core_.device().write_registers(writes);
+  if (!status.ok()) cc->records.release(at, count);
+  return status;
 }
 
 base::Status CollectiveSet::load_barrier() {
