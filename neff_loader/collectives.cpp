@@ -113,6 +113,7 @@ void add_collective(const Context& c, const EngineProgram& p, const ProgramStep&
 
 // Rule C-16 for `n` ranks.
 bool sizes_agree(const CollectiveOp& op, uint64_t n) {
+  if (n == 0) return false;
   switch (op.type) {
     case CollectiveType::kAllReduce:
     case CollectiveType::kPermute:
@@ -128,7 +129,7 @@ bool sizes_agree(const CollectiveOp& op, uint64_t n) {
       return op.source_bytes % n == 0 && op.source_bytes / n == op.destination_bytes;
     case CollectiveType::kAllToAll:
       return op.source_bytes == op.destination_bytes &&
-             op.source_bytes % (n * data_type_bytes(op.dtype)) == 0;
+             op.source_bytes % (n * std::max(1u, data_type_bytes(op.dtype))) == 0;
     case CollectiveType::kAllGatherV:
     case CollectiveType::kReduceScatterV:
     case CollectiveType::kAllToAllV:

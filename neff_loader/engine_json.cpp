@@ -179,7 +179,8 @@ void read_sources(const Fields& f, const OperandReader& reader, const Context& c
 // Rule E-10.
 void check_amounts(const Fields& f, const DmaTransfer& t) {
   const auto amount = [&](const DmaOperand& o) {
-    return element_wise(t.op) ? o.pattern.bytes() / data_type_bytes(o.dtype) : o.pattern.bytes();
+    return element_wise(t.op) ? o.pattern.bytes() / std::max(1u, data_type_bytes(o.dtype))
+                              : o.pattern.bytes();
   };
   const uint64_t to = amount(t.destination);
   for (const DmaOperand& source : t.sources) {

@@ -144,6 +144,11 @@ base::Status Machine::Parts::boot() {
 base::Status Machine::Parts::open_server() {
   driver::NodeServer::Params server_params;
   for (auto& each : drivers) server_params.nodes.push_back(each.get());
+  for (const config::Node& node : params.platform.nodes) {
+    const bool alone = params.platform.nodes.size() == 1;
+    server_params.identities.push_back(
+        {alone ? "" : "node-" + std::to_string(node.id), node.instance_type});
+  }
   server_params.executor = &hardware->executor();
   server_params.directory = params.directory;
   auto started = driver::NodeServer::start(std::move(server_params));

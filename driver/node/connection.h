@@ -30,6 +30,8 @@ class ClientProcess {
   bool alive() const;  // asks the kernel
   // False once process_vm_readv has been refused: memory then travels through the socket.
   std::atomic<bool> direct_memory{true};
+  // I/O thread: has opened or used a file, so that its exit concerns the driver.
+  bool used_files = false;
 
  private:
   pid_t pid_;

@@ -154,6 +154,8 @@ void IoLoop::process_exited(uint64_t id) {
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, process->pidfd(), nullptr);
   by_pid_.erase(process->pid());
   processes_.erase(id);
+  // Most processes are shells and tools that never touch a device.
+  if (!process->used_files) return;
   queue_.push("exit of a client", [this, process] { sessions_.process_died(process); });
 }
 
@@ -225,6 +227,7 @@ bool IoLoop::handle_first(const ConnectionPtr& connection, const wire::Header& h
   }
   if (wire::OpenBody open; header.kind == wire::kOpen && take(body, &open)) {
     connection->role = Role::kFile;
+    connection->process->used_files = true;
     queue_.push("open",
                 [this, connection, header, open] { sessions_.open(connection, header, open); });
     return true;
@@ -261,6 +264,8 @@ void IoLoop::send_hello(Connection& connection, const wire::Header& header) {
   reply.minors = facts.minors;
   memcpy(reply.sysfs_root, facts.sysfs_root.c_str(),
          std::min<size_t>(facts.sysfs_root.size(), wire::kMaxPath - 1));
+  memcpy(reply.host_name, facts.host_name.c_str(),
+         std::min<size_t>(facts.host_name.size(), sizeof reply.host_name - 1));
   for (const std::string& path : facts.extra_paths) {
     if (reply.path_bytes + path.size() + 1 > sizeof reply.paths) break;
     memcpy(reply.paths + reply.path_bytes, path.c_str(), path.size() + 1);
@@ -280,6 +285,7 @@ bool IoLoop::handle_request(const ConnectionPtr& connection, const wire::Header&
     return bytes.size() <= wire::kMaxMemoryPart && connection->deliver_memory(answer, bytes);
   }
   if (connection->busy.exchange(true)) return false;
+  if (header.token != 0) connection->process->used_files = true;
   switch (header.kind) {
     case wire::kIoctl:
       if (wire::IoctlBody ioctl; take(body, &ioctl)) {

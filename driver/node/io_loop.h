@@ -22,6 +22,7 @@ namespace driver {
 struct NodeFacts {
   uint64_t minors = 0;
   std::string sysfs_root;
+  std::string host_name;  // empty: the host's own
   std::vector<std::string> extra_paths;
 };
 

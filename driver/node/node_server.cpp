@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "driver/node/io_loop.h"
@@ -82,6 +83,12 @@ unsigned free_major() {
   return kFirst;
 }
 
+std::map<std::string, std::string> dmi_files(const std::string& product_name) {
+  if (product_name.empty()) return {};
+  return {{"/sys/class/dmi/id/product_name", product_name + "\n"},
+          {"/sys/devices/virtual/dmi/id/product_name", product_name + "\n"}};
+}
+
 }  // namespace
 
 struct NodeServer::Impl {
@@ -123,10 +130,13 @@ base::Result<std::unique_ptr<NodeServer>> NodeServer::start(Params params) {
   for (size_t i = 0; i < params.nodes.size(); ++i) {
     CharDevice& device = *params.nodes[i];
     const std::string root = impl->directory->path() + "/node" + std::to_string(i);
-    impl->trees.push_back(std::make_unique<SysfsMirror>(device, root, major));
+    const Identity identity = i < params.identities.size() ? params.identities[i] : Identity{};
+    impl->trees.push_back(
+        std::make_unique<SysfsMirror>(device, root, major, dmi_files(identity.product_name)));
     nodes.push_back({&device, impl->trees.back().get()});
     NodeFacts fact;
     fact.sysfs_root = root;
+    fact.host_name = identity.host_name;
     facts.push_back(std::move(fact));
   }
   impl->sessions = std::make_unique<Sessions>(std::move(nodes), impl->status);

@@ -32,8 +32,14 @@ class CharDevice;
 
 class NodeServer {
  public:
+  // What else tells a program where it runs. Empty: the real host's.
+  struct Identity {
+    std::string host_name;     // gethostname, uname
+    std::string product_name;  // DMI: the instance type, "trn1.2xlarge" (driver-ioctl.md 3.16)
+  };
   struct Params {
     std::vector<CharDevice*> nodes;          // one driver instance per node of the platform
+    std::vector<Identity> identities;        // by node; may be shorter
     pcie::HostExecutor* executor = nullptr;  // runs the driver tasks
     std::string
         directory;  // private directory to create; empty: a fresh one in the runtime directory

@@ -97,7 +97,8 @@ struct HelloReply {  // carries the status page's descriptor
   uint32_t major;             // of the character device
   uint64_t minors;            // bit N: /dev/neuronN exists on the node
   char sysfs_root[kMaxPath];  // the virtual tree's files lie below it at their usual absolute path
-  uint32_t path_count;        // further virtual files, outside the standard directories
+  char host_name[64];         // empty: the host's own
+  uint32_t path_count;        // further virtual files, below /sys or /proc
   uint32_t path_bytes;
   char paths[2048];  // NUL-terminated, one after the other
 };

@@ -16,11 +16,22 @@ void RequestQueue::push(std::string name, Task task) {
   {
     const std::lock_guard<std::mutex> guard(lock_);
     entries_.push_back({std::move(name), std::move(task)});
-    const uint64_t one = 1;
-    // A full counter is readable too, so a failing write loses nothing.
-    [[maybe_unused]] const ssize_t written = write(event_.get(), &one, sizeof one);
+    if (event_used_) signal_event();
   }
   arrived_.notify_one();
+}
+
+void RequestQueue::signal_event() {
+  const uint64_t one = 1;
+  // A full counter is readable too, so a failing write loses nothing.
+  [[maybe_unused]] const ssize_t written = write(event_.get(), &one, sizeof one);
+}
+
+int RequestQueue::event_fd() {
+  const std::lock_guard<std::mutex> guard(lock_);
+  if (!event_used_ && !entries_.empty()) signal_event();
+  event_used_ = true;
+  return event_.get();
 }
 
 bool RequestQueue::wait_for_request(std::chrono::milliseconds timeout) {
@@ -37,7 +48,7 @@ bool RequestQueue::admit_one() {
     if (entries_.empty()) return false;
     entry = std::move(entries_.front());
     entries_.pop_front();
-    if (entries_.empty()) {
+    if (entries_.empty() && event_used_) {
       uint64_t drained = 0;
       [[maybe_unused]] const ssize_t got = read(event_.get(), &drained, sizeof drained);
     }

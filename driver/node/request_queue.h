@@ -37,7 +37,7 @@ class RequestQueue {
   // Any thread.
   size_t pending() const;
   // Readable while a request is pending, for a main loop that polls other descriptors too.
-  int event_fd() const { return event_.get(); }
+  int event_fd();
   // Wakes wait_for_request without a request.
   void interrupt();
 
@@ -47,12 +47,15 @@ class RequestQueue {
     Task task;
   };
 
+  void signal_event();
+
   pcie::HostExecutor& executor_;
   base::UniqueFd event_;
   mutable std::mutex lock_;
   std::condition_variable arrived_;
   std::deque<Entry> entries_;
   bool interrupted_ = false;
+  bool event_used_ = false;  // nobody pays for a descriptor that nobody watches
 };
 
 }  // namespace driver

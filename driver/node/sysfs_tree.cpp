@@ -86,6 +86,9 @@ base::Status SysfsMirror::prepare() {
     attributes_[path] = {file.path, file.writable};
     if (auto status = add_file(path, file.writable, ""); !status) return status;
   }
+  for (const auto& [path, text] : constants_) {
+    if (auto status = add_file(path, false, text); !status) return status;
+  }
   // The major number is dynamic on a real host: a line among those of the host's own drivers.
   std::string devices = host_text(kProcDevices);
   const std::string line = std::to_string(major_) + " neuron\n";
@@ -165,6 +168,7 @@ std::vector<std::string> SysfsMirror::extra_paths() const {
       extra.push_back(file.path);
     }
   }
+  for (const auto& [path, text] : constants_) extra.push_back(path);
   return extra;
 }
 

@@ -16,8 +16,10 @@ namespace driver {
 
 class SysfsMirror {
  public:
-  SysfsMirror(CharDevice& device, std::string root, unsigned major)
-      : device_(device), root_(std::move(root)), major_(major) {}
+  // `constants`: files beside the driver's, by absolute path, whose text never changes.
+  SysfsMirror(CharDevice& device, std::string root, unsigned major,
+              std::map<std::string, std::string> constants)
+      : device_(device), root_(std::move(root)), major_(major), constants_(std::move(constants)) {}
 
   const std::string& root() const { return root_; }
   // Creates directories, links and files; later calls do nothing.
@@ -43,6 +45,7 @@ class SysfsMirror {
   CharDevice& device_;
   std::string root_;
   unsigned major_;
+  std::map<std::string, std::string> constants_;
   bool prepared_ = false;
   std::map<std::string, Attribute> attributes_;  // by canonical path
 };

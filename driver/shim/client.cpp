@@ -171,7 +171,7 @@ struct Channel {
   uint64_t cookie = 0;
   pid_t pid = 0;
 };
-constexpr int kMaxChannels = 64;
+constexpr int kMaxChannels = 512;  // threads inside a request at one time
 Channel channels[kMaxChannels];
 
 bool is_channel(uint64_t cookie) {
@@ -345,6 +345,7 @@ __attribute__((constructor)) void connect_at_start() {
   facts.root_length = strlen(facts.root);
   memcpy(facts.extra_paths, hello.paths, sizeof facts.extra_paths);
   facts.extra_count = hello.path_count;
+  memcpy(facts.host_name, hello.host_name, sizeof facts.host_name - 1);
   const char* clock = getenv("SOMA_CLOCK");
   facts.virtual_clock = clock == nullptr || strcmp(clock, "host") != 0;
   char directory[wire::kMaxPath];

@@ -25,6 +25,7 @@ struct Facts {
   char attribute_path[112] = {};
   char root[wire::kMaxPath] = {};
   size_t root_length = 0;
+  char host_name[64] = {};
   char extra_paths[2048] = {};
   uint32_t extra_count = 0;
   bool inside_tree = false;  // the working directory is in the virtual sysfs

@@ -115,56 +115,67 @@ void* refuse(int code) {
   return MAP_FAILED;
 }
 
-void* map_device(void* address, size_t length, int protection, int flags, const DeviceFile& file,
-                 off_t offset) {
+struct Request {
+  uint64_t length;  // whole pages
+  int protection;
+  int flags;
+  DeviceFile file;
+  uint64_t offset;
+};
+
+// Maps what the server answered with at `place`, which is reserved or named by the program; 0 or
+// -errno.
+int map_target(const Request& request, void* place, const wire::MmapReply& target, int fd) {
+  const bool shared = (request.flags & MAP_TYPE) != MAP_PRIVATE;
+  const bool may_write = target.writable != 0 || !shared;
+  const int protection = may_write ? request.protection : request.protection & ~PROT_WRITE;
+  const bool no_replace = (request.flags & MAP_FIXED_NOREPLACE) == MAP_FIXED_NOREPLACE;
+  const int flags = (request.flags & (MAP_TYPE | MAP_LOCKED | MAP_POPULATE)) |
+                    (no_replace ? MAP_FIXED_NOREPLACE : MAP_FIXED);
+  void* mapped = SHIM_REAL(mmap)(place, request.length, protection, flags, fd,
+                                 static_cast<off_t>(target.fd_offset));
+  if (mapped == MAP_FAILED) return -errno;
+  // As the driver marks its mappings (driver-ioctl.md 4.2).
+  madvise(mapped, request.length, MADV_DONTFORK);
+  madvise(mapped, request.length, MADV_DONTDUMP);
+  const bool stores = target.store_is_mmio != 0 && (request.protection & PROT_WRITE) != 0;
+  if (!add_window({reinterpret_cast<uint64_t>(mapped), request.length, request.file.token,
+                   request.offset, target.bar_offset, stores})) {
+    SHIM_REAL(munmap)(mapped, request.length);
+    return -ENOMEM;
+  }
+  if (stores) install_fault_handler();
+  return 0;
+}
+
+void* map_device(void* address, const Request& request) {
   // The address comes first, so that the driver can be told where the mapping will be.
-  const bool fixed = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0;
-  const uint64_t rounded = page_round(length);
-  if (length == 0 || rounded < length) return refuse(EINVAL);
+  const bool fixed = (request.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0;
   void* place = address;
   if (!fixed) {
-    place = SHIM_REAL(mmap)(address, rounded, PROT_NONE,
+    place = SHIM_REAL(mmap)(address, request.length, PROT_NONE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (place == MAP_FAILED) return MAP_FAILED;
   }
-  const wire::MmapBody body = {reinterpret_cast<uint64_t>(place), static_cast<uint64_t>(offset),
-                               length, protection, flags};
+  const wire::MmapBody body = {reinterpret_cast<uint64_t>(place), request.offset, request.length,
+                               request.protection, request.flags};
   wire::MmapReply reply;
   int fd = -1;
-  int64_t result = call(wire::kMmap, file.token, &body, sizeof body, &reply, sizeof reply, &fd);
-  if (result >= 0 && (fd < 0 || reply.length < rounded)) result = -EIO;
-  void* mapped = MAP_FAILED;
-  if (result >= 0) {
-    const bool shared = (flags & MAP_TYPE) != MAP_PRIVATE;
-    const bool may_write = reply.writable != 0 || !shared;
-    const int allowed = may_write ? protection : protection & ~PROT_WRITE;
-    const int keep = flags & (MAP_TYPE | MAP_LOCKED | MAP_POPULATE | MAP_FIXED_NOREPLACE);
-    mapped = SHIM_REAL(mmap)(place, rounded, allowed,
-                             keep | ((flags & MAP_FIXED_NOREPLACE) != 0 ? 0 : MAP_FIXED), fd,
-                             static_cast<off_t>(reply.fd_offset));
-    if (mapped == MAP_FAILED) result = -errno;
+  const int64_t answer =
+      call(wire::kMmap, request.file.token, &body, sizeof body, &reply, sizeof reply, &fd);
+  int result = static_cast<int>(answer);
+  if (answer >= 0) {
+    const bool complete = fd >= 0 && reply.length >= request.length;
+    result = complete ? map_target(request, place, reply, fd) : -EIO;
+    if (result < 0) {
+      const wire::MunmapBody undo = {request.offset, request.length};
+      call(wire::kMunmap, request.file.token, &undo, sizeof undo);
+    }
   }
   if (fd >= 0) syscall(SYS_close, fd);
-  if (mapped != MAP_FAILED) {
-    madvise(mapped, rounded,
-            MADV_DONTFORK);  // as the driver marks its mappings (driver-ioctl.md 4.2)
-    madvise(mapped, rounded, MADV_DONTDUMP);
-    const Window window = {reinterpret_cast<uint64_t>(mapped),
-                           rounded,
-                           file.token,
-                           static_cast<uint64_t>(offset),
-                           reply.bar_offset,
-                           reply.store_is_mmio != 0 && (protection & PROT_WRITE) != 0};
-    if (add_window(window)) {
-      if (window.store_is_mmio) install_fault_handler();
-      return mapped;
-    }
-    result = -ENOMEM;
-    const wire::MunmapBody undo = {static_cast<uint64_t>(offset), rounded};
-    call(wire::kMunmap, file.token, &undo, sizeof undo);
-  }
-  if (!fixed || mapped != MAP_FAILED) SHIM_REAL(munmap)(place, rounded);
-  return refuse(static_cast<int>(-result));
+  if (result >= 0) return place;
+  if (!fixed) SHIM_REAL(munmap)(place, request.length);
+  return refuse(-result);
 }
 
 }  // namespace
@@ -174,7 +185,10 @@ SHIM_EXPORT void* mmap(void* address, size_t length, int protection, int flags, 
                        off_t offset) noexcept {
   shim::DeviceFile file;
   if ((flags & MAP_ANONYMOUS) == 0 && shim::device_file(fd, &file)) {
-    return shim::map_device(address, length, protection, flags, file, offset);
+    const uint64_t rounded = shim::page_round(length);
+    if (length == 0 || rounded < length) return shim::refuse(EINVAL);
+    return shim::map_device(address,
+                            {rounded, protection, flags, file, static_cast<uint64_t>(offset)});
   }
   return SHIM_REAL(mmap)(address, length, protection, flags, fd, offset);
 }

@@ -123,8 +123,7 @@ bool locate(int dirfd, const char* path, Place* place) {
     path = joined;
   }
   const bool candidate = strncmp(path, "/dev", 4) == 0 || strncmp(path, "/sys", 4) == 0 ||
-                         strncmp(path, "/proc/dev", 9) == 0 || path[1] == '/' || path[1] == '.' ||
-                         facts.extra_count > 0;
+                         strncmp(path, "/proc", 5) == 0 || path[1] == '/' || path[1] == '.';
   char name[wire::kMaxPath];
   if (!candidate || !clean(path, name, sizeof name)) return false;
   place->minor = device_minor(name);

@@ -1,5 +1,5 @@
-// Questions about paths: a device node must look like a character device, sysfs names lead into the
-// tree.
+// Questions about paths and names: a device node must look like a character device, sysfs names
+// lead into the tree.
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "driver/shim/client.h"
@@ -201,6 +202,28 @@ SHIM_EXPORT int chdir(const char* path) noexcept {
   // Relative names keep leading into the tree while the working directory is in it.
   if (result == 0 && shim::facts.active && (target != nullptr || path[0] == '/')) {
     shim::facts.inside_tree = target != nullptr;
+  }
+  return result;
+}
+
+// The node's name, on a platform whose nodes have one.
+SHIM_EXPORT int gethostname(char* name, size_t size) noexcept {
+  if (!shim::facts.active || shim::facts.host_name[0] == 0) {
+    return SHIM_REAL(gethostname)(name, size);
+  }
+  const size_t length = strlen(shim::facts.host_name);
+  if (length >= size) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  memcpy(name, shim::facts.host_name, length + 1);
+  return 0;
+}
+
+SHIM_EXPORT int uname(utsname* to) noexcept {
+  const int result = SHIM_REAL(uname)(to);
+  if (result == 0 && shim::facts.active && shim::facts.host_name[0] != 0) {
+    strcpy(to->nodename, shim::facts.host_name);
   }
   return result;
 }

@@ -6,12 +6,12 @@
 #include <string.h>
 
 static int failures;
-static void check(int ok, const char *what) {
+static void check(int ok, const char* what) {
   printf("%s %s\n", ok ? "ok" : "FAILED", what);
   failures += !ok;
 }
 
-static void memory(ndl_device_t *device) {
+static void memory(ndl_device_t* device) {
   uint64_t handle = 0;
   check(ndl_memory_alloc(device, 10000, 0, 0, 1, 0, 0, NEURON_MEMALLOC_TYPE_TENSORS_DEVICE,
                          &handle) == 0 &&
@@ -25,10 +25,10 @@ static void memory(ndl_device_t *device) {
   errno = 0;
   check(ndl_memory_buf_copyin(handle, out, 9000, sizeof out) == -1 && errno == EINVAL, "bounds");
   void *va = NULL, *again = NULL;
-  check(ndl_memory_map(handle, &va) == 0 && !memcmp((char *)va + 1000, out, sizeof out), "map");
+  check(ndl_memory_map(handle, &va) == 0 && !memcmp((char*)va + 1000, out, sizeof out), "map");
   check(ndl_memory_map(handle, &again) == 0 && again == va, "map is idempotent");
   int index = 0, hbm = 0;
-  check(ndl_get_va_placement((char *)va + 5, &index, &hbm) == 0 && index == 0, "placement");
+  check(ndl_get_va_placement((char*)va + 5, &index, &hbm) == 0 && index == 0, "placement");
   check(ndl_get_va_placement(&index, &index, &hbm) != 0 && errno == ENXIO && hbm == -1,
         "no placement of ordinary memory");
   memset(va, 0x5a, 8);
@@ -40,7 +40,7 @@ static void memory(ndl_device_t *device) {
   batch.mem_handle = handle;
   batch.ops_ptr = ops;
   batch.num_ops = 2;
-  check(ndl_memory_buf_batch_copy(&batch, 1, 0, -1) == 0 && !memcmp((char *)va + 4, out + 100, 4),
+  check(ndl_memory_buf_batch_copy(&batch, 1, 0, -1) == 0 && !memcmp((char*)va + 4, out + 100, 4),
         "batch falls back");
   check(ndl_memory_free(handle) == 0, "free");
   errno = 0;
@@ -49,7 +49,7 @@ static void memory(ndl_device_t *device) {
         "too much");
 }
 
-static void datastore(ndl_device_t *device) {
+static void datastore(ndl_device_t* device) {
   nds_instance_t *own = NULL, *reader = NULL;
   uint64_t value = 0, five = 5;
   check(nds_open(device, 0, &own) == 0, "nds_open");
@@ -65,7 +65,7 @@ static void datastore(ndl_device_t *device) {
   check(nds_obj_commit(model) == 0, "commit");
   check(nds_open(device, 12345, &reader) == 0, "reader");
   check(nds_set_nd_counter(reader, NDS_ND_COUNTER_DEVICE_CLUSTER_ID, &five) != 0, "read-only");
-  nds_obj_handle_t *models = NULL;
+  nds_obj_handle_t* models = NULL;
   size_t count = 0;
   check(nds_read_all_model_nodes(reader, &models, &count) == 0 && count == 1 &&
             !strcmp(nds_obj_handle_to_model_node_info(models[0])->name, "vadd"),
@@ -91,7 +91,7 @@ int main(void) {
   check(ndl_open_device(0, &params, &device) == 0 && device->device_type == 2, "open");
   check(ndl_open_device(0, NULL, &again) == 0 && again == device, "second reference");
   check(ndl_open_device(9, NULL, &none) == -1 && errno == ENOENT, "no such device");
-  void *va;
+  void* va;
   size_t size;
   check(ndl_get_hbm_va(device, 0, &va, &size) == -ENOENT, "no HBM window");
   memory(device);

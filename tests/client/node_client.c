@@ -349,6 +349,19 @@ static int cmd_block(void) {
   return 0;
 }
 
+/* The machine goes away under an open file. */
+static int cmd_outlive(void) {
+  int fd = device(O_RDWR | O_CLOEXEC);
+  printf("ready\n");
+  fflush(stdout);
+  while (ioctl(fd, WHO, 0) > 0) usleep(500);
+  printf("ioctl %s\n", strerror(errno));
+  printf("close %d\n", close(fd));
+  fd = open("/dev/neuron0", O_RDWR);
+  printf("open %s\n", fd < 0 ? strerror(errno) : "worked");
+  return 0;
+}
+
 /* Everything at once, for ever: the test kills it. */
 static int cmd_hammer(void) {
   unsigned char bytes[100000];
@@ -406,6 +419,7 @@ int main(int argc, char** argv) {
   if (!strcmp(what, "deadline")) return cmd_deadline();
   if (!strcmp(what, "poll")) return cmd_poll();
   if (!strcmp(what, "block")) return cmd_block();
+  if (!strcmp(what, "outlive")) return cmd_outlive();
   if (!strcmp(what, "hammer")) return cmd_hammer();
   if (!strcmp(what, "sysfs-write")) return cmd_sysfs_write();
   if (!strcmp(what, "close-all")) return cmd_close_all();

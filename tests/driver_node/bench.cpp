@@ -104,7 +104,8 @@ FakeDevice::FakeDevice(pcie::HostExecutor& executor) : executor_(executor) {
   attributes_[base + "reset"] = "1\n";
   attributes_["/sys/class/neuron_device/node_id_4"] = "-1\n";
   attributes_["/sys/module/neuron/version"] = "2.26.5.0\n";
-  attributes_["/sys/class/dmi/id/product_name"] = "trn1.2xlarge\n";
+  attributes_["/sys/class/infiniband/efa_0/node_desc"] =
+      "efa\n";  // not below the driver's directories
 }
 
 void FakeDevice::note(const std::string& what) {
@@ -351,7 +352,8 @@ base::Status FakeDevice::sysfs_write(const std::string& path, const std::string&
 }
 
 Bench::Bench() {
-  auto server = driver::NodeServer::start({{&device_}, &executor_, ""});
+  auto server =
+      driver::NodeServer::start({{&device_}, {{"node-0.test", "trn1.2xlarge"}}, &executor_, ""});
   if (!server) throw std::runtime_error(server.error().message());
   server_ = std::move(*server);
   machine_ = std::thread([this] {

@@ -110,8 +110,9 @@ TEST_F(Protocol, HelloDescribesTheNode) {
   EXPECT_EQ(hello.minors, 0b1001u);
   EXPECT_EQ(hello.server_pid, getpid());
   EXPECT_GE(hello.major, 1u);
-  EXPECT_EQ(hello.path_count, 1u);
-  EXPECT_STREQ(hello.paths, "/sys/class/dmi/id/product_name");
+  EXPECT_STREQ(hello.host_name, "node-0.test");
+  EXPECT_EQ(hello.path_count, 3u);
+  EXPECT_STREQ(hello.paths, "/sys/class/infiniband/efa_0/node_desc");
 }
 
 TEST_F(Protocol, OpenIoctlCloseRelease) {
@@ -388,7 +389,7 @@ TEST(NodeServer, RefusesALongSocketPath) {
   bench::BatonExecutor executor;
   bench::FakeDevice device(executor);
   const std::string directory = "/tmp/" + std::string(120, 'n');
-  auto server = driver::NodeServer::start({{&device}, &executor, directory});
+  auto server = driver::NodeServer::start({{&device}, {}, &executor, directory});
   ASSERT_FALSE(server.ok());
   EXPECT_EQ(server.error().code, ENAMETOOLONG);
   EXPECT_NE(access(directory.c_str(), F_OK), 0);

@@ -70,6 +70,9 @@ TEST_F(Shim, OrdinaryToolsSeeTheTree) {
   EXPECT_EQ(shell("cat /sys/class/neuron_device/neuron0/core_count"), "2");
   EXPECT_EQ(shell("cat /sys/module/neuron/version"), "2.26.5.0\n");
   EXPECT_EQ(shell("cat /sys/class/dmi/id/product_name"), "trn1.2xlarge\n");
+  EXPECT_EQ(shell("cat /sys/devices/virtual/dmi/id/product_name"), "trn1.2xlarge\n");
+  EXPECT_EQ(shell("cat /sys/class/infiniband/efa_0/node_desc"), "efa\n");
+  EXPECT_EQ(shell("hostname; uname -n"), "node-0.test\nnode-0.test\n");
   EXPECT_EQ(shell("ls /sys/class/neuron_device"), "neuron0\nneuron3\nnode_id_4\n");
   EXPECT_EQ(shell("ls /sys/devices/virtual/neuron_device/neuron0/stats/hardware"),
             "sram_ecc_uncorrected\n");
@@ -191,6 +194,30 @@ TEST_F(Shim, WithoutAServerNothingChanges) {
       "SOMA_SOCKET=/nonexistent ls /dev/neuron0 2>/dev/null || echo none; "
       "SOMA_SOCKET= date +%Y | wc -c";
   EXPECT_EQ(shell(script), "none\n5\n");
+}
+
+TEST(ShimAlone, MachineGoesAway) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  pid_t client = -1;
+  std::string out;
+  char buffer[256];
+  {
+    Bench bench;
+    client = bench.start({client_program("node_client"), "outlive"}, ends[1]);
+    ASSERT_GT(client, 0);
+    const ssize_t got = read(ends[0], buffer, sizeof buffer);
+    ASSERT_GT(got, 0);
+  }
+  close(ends[1]);
+  for (ssize_t got; (got = read(ends[0], buffer, sizeof buffer)) > 0;) {
+    out.append(buffer, static_cast<size_t>(got));
+  }
+  close(ends[0]);
+  int status = -1;
+  waitpid(client, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(out, "ioctl Input/output error\nclose 0\nopen Input/output error\n");
 }
 
 TEST_F(Shim, TwoClientsSideBySide) {

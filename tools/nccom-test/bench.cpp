@@ -1,11 +1,14 @@
 #include "bench.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <nrt/nrt.h>
 #include <nrt/nrt_experimental.h>
 #include <nrt/nrt_sys_trace.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -30,6 +33,27 @@ bool any_device() {
     if (fd.valid()) return true;
   }
   return false;
+}
+
+// The runtime wants NEURON_RT_ROOT_COMM_ID whenever there are several ranks; when all of them are
+// here, any free port of this host will do.
+base::Status choose_root(const Options& o) {
+  if (o.ranks == 1 || o.local_ranks < o.ranks || ::getenv("NEURON_RT_ROOT_COMM_ID") != nullptr) {
+    return {};
+  }
+  const base::UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  if (!fd.valid() || ::bind(fd.get(), generic, size) != 0 ||
+      ::getsockname(fd.get(), generic, &size) != 0) {
+    return base::errno_error("nccom-test", "a port for the ranks to meet");
+  }
+  const std::string root = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  ::setenv("NEURON_RT_ROOT_COMM_ID", root.c_str(), 1);
+  return {};
 }
 
 base::Result<std::string> arch_name() {
@@ -103,6 +127,7 @@ class Bench::Impl {
   }
 
   base::Status start() {
+    if (base::Status status = choose_root(o_); !status) return status;
     const NRT_STATUS rc = nrt_init(NRT_FRAMEWORK_TYPE_NO_FW, "", "");
     if (rc != NRT_SUCCESS) {
       if (!any_device()) return base::Error{base::Fault::kIo, 1, "", kNoDriver};

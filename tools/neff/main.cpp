@@ -1,6 +1,7 @@
 // neff: lists, unpacks, packs, assembles and disassembles NEFF files (neff.md 1.11). It needs no
 // device. Exit code 0: done; 1: a file is bad or cannot be read or written; 2: wrong command line.
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <iostream>
 #include <random>
 
@@ -165,9 +166,7 @@ int report(const Status& status) {
   return status.error().fault == base::Fault::kUsage ? 2 : 1;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app{"Lists, unpacks, packs, assembles and disassembles NEFF files"};
   app.require_subcommand(1);
   Arguments a;
@@ -214,4 +213,15 @@ int main(int argc, char** argv) {
   if (*pack) return report(run_pack(a));
   if (*as) return report(run_as(a));
   return report(run_dis(a));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& e) {  // out of memory, or a defect
+    std::fputs(e.what(), stderr);
+    return 1;
+  }
 }
