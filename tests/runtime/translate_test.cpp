@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "arch/contract/address_map.h"
+#include "arch/contract/isa_file.h"
 #include "neff_loader/asm.h"
 
 namespace {
