@@ -40,7 +40,9 @@ class ChipPort {
   virtual void path(uint32_t self, uint32_t chip, bool write, uint64_t bytes, Charges& to) = 0;
 };
 
-enum class Space : uint8_t { kNone, kHbm, kSbuf, kPsum, kHost, kRegister, kPeer };
+// kBlock is memory inside a block (a CC-core's programs): reached like registers, but any access
+// will do.
+enum class Space : uint8_t { kNone, kHbm, kSbuf, kPsum, kHost, kRegister, kBlock, kPeer };
 
 // Where an address leads, and how many contiguous bytes from there lie in the same place.
 struct Location {
@@ -75,7 +77,7 @@ class Fabric {
   // Puts a register window at a device address. Accesses reach `target` at base + offset in the
   // window. Windows must not overlap; false if they do.
   [[nodiscard]] bool map(uint64_t device, uint64_t size, BusTarget& target, uint64_t base,
-                         const std::string& name);
+                         const std::string& name, Space space = Space::kRegister);
 
   // Control plane. A read that fails leaves zeros.
   bool read(uint64_t address, base::ByteSpan to, bool debug = false);
@@ -114,6 +116,7 @@ class Fabric {
     BusTarget* target;
     uint64_t base;
     std::string name;
+    Space space;
   };
   // Memory that the host refuses to give looks like a bus error to the device; the log tells why.
   uint8_t* in_memory(Memory& memory, uint64_t offset, uint64_t length);
