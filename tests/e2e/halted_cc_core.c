@@ -8,6 +8,7 @@
  * Prints "rank R: STATUS" per rank. Uses only the public headers of libnrt and libndl. */
 #include <ndl/ndl.h>
 #include <nrt/nrt.h>
+#include <nrt/nrt_experimental.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -32,11 +32,19 @@ class Descriptors(EndToEnd):
         self.assertTrue(1.9 * length < moved <= 2 * length, lines[1])
 
 
+    def test_rings_of_a_loaded_program_are_what_runs(self):
+        run = self.run_on([], [self.program("client/one_loaded_descriptor"),
+                               self.neff("vector_add")])
+        self.assert_ok(run)
+        self.assertRegex(run.output, r"^256 bytes at \d+ of the output: [1-8] executions moved "
+                                     r"them, \d did not, 0 went wrong$")
+
+
 class HaltedCcCore(EndToEnd):
     def halt(self, core):
         return self.run_on([], [self.program("client/halted_cc_core"),
                                 self.neff("allreduce_two_ranks"), core],
-                           NEURON_RT_EXEC_TIMEOUT="1", NEURON_RT_LOG_LEVEL="ERROR",
+                           NEURON_RT_EXEC_TIMEOUT="4", NEURON_RT_LOG_LEVEL="ERROR",
                            NEURON_RT_ROOT_COMM_ID=f"127.0.0.1:{free_port()}")
 
     def test_nothing_halted(self):
@@ -52,7 +60,7 @@ class HaltedCcCore(EndToEnd):
         self.assertEqual((run.status, run.output), (1, "rank 0: NRT_EXEC_HW_ERR_COLLECTIVES\n"
                                                        "rank 1: NRT_EXEC_HW_ERR_COLLECTIVES\n"),
                          run.errors)
-        # The machine says who waits on what.
+        # A machine that rests for 3 s while clients wait says who waits on what.
         self.assertRegex(run.errors, r"d0\.cc0 is halted")
         self.assertRegex(run.errors, r"d0\.cc[1-5] waits for ")
 
@@ -65,6 +73,7 @@ class CheckedData(EndToEnd):
 
     def test_one_changed_bit_is_found(self):
         flip = self.build / "lib" / "libflip_one_bit.so"
+        self.assertTrue(flip.exists())
         run = self.run_on([], ["sh", "-c", f'LD_PRELOAD="$LD_PRELOAD:{flip}" exec "$0" "$@"',
                                self.program("nccom-test"), "-r", "2", *self.ARGUMENTS])
         self.assertNotEqual(run.status, 0, run.output)
