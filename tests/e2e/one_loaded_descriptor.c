@@ -3,9 +3,9 @@
  *
  *   one_loaded_descriptor FILE.neff       a NEFF whose float32 output is the sum of its inputs
  *
- * A ring may hold each transfer several times, for the laps of its ring ids; then one execution in
- * so many shows the change. Every execution must either be right or misplace just those bytes. Uses
- * only the public headers of libnrt and libndl. */
+ * A ring holds each transfer several times, for the laps of its ring ids, so one execution in
+ * 16 or fewer shows the change. Every execution must either be right or misplace just those bytes.
+ * Uses only the public headers of libnrt and libndl. */
 #include <ndl/ndl.h>
 #include <nrt/nrt.h>
 #include <nrt/nrt_experimental.h>
@@ -18,7 +18,7 @@ enum {
   kQueues = 14,     /* those of the runtime */
   kHandEngine = 15, /* writes the change, on a queue that nobody uses */
   kHandQueue = 13,
-  kExecutions = 8,
+  kExecutions = 32,
   kBackground = 0xEE
 };
 static const uint64_t kHbmEnd = 0x800000000; /* Trainium1: two stacks of 16 GiB from 0 */
