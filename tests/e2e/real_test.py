@@ -57,9 +57,12 @@ class HaltedCcCore(EndToEnd):
         run = self.halt("0")
         self.assertLess(time.monotonic() - start, 15)
         # nrt-api.md 9.3: a time-out whose cause is a collective is classified as 1200.
-        self.assertEqual((run.status, run.output), (1, "rank 0: NRT_EXEC_HW_ERR_COLLECTIVES\n"
-                                                       "rank 1: NRT_EXEC_HW_ERR_COLLECTIVES\n"),
-                         run.errors)
+        self.assertEqual((run.status, re.findall("^rank.*", run.output, re.MULTILINE)),
+                         (1, ["rank 0: NRT_EXEC_HW_ERR_COLLECTIVES",
+                              "rank 1: NRT_EXEC_HW_ERR_COLLECTIVES"]), run.output + run.errors)
+        # The runtime's log has the published line and the state of each CC-core.
+        self.assertIn("missing collectives status on Neuron Device 0 NC 1", run.output)
+        self.assertRegex(run.output, r"CC-core 0: status 4 ")
         # A machine that rests for 3 s while clients wait says who waits on what.
         self.assertRegex(run.errors, r"d0\.cc0 is halted")
         self.assertRegex(run.errors, r"d0\.cc[1-5] waits for ")
