@@ -48,7 +48,9 @@ void MainLoop::serve_one(milliseconds patience) {
   const auto wait = std::chrono::ceil<milliseconds>(until_next_timer(patience));
   const bool request = params_.requests->wait_for_request(wait);
   if (request || expire_timers()) {
+    const base::Ps before = params_.hardware->now();
     activity();
+    if (params_.hardware->now() == before) return;  // a look at registers is no progress
     rest_since_ = Clock::now();
     told_stuck_ = false;
   } else if (!told_stuck_ && params_.stuck && Clock::now() - rest_since_ > kStuckAfter) {

@@ -39,7 +39,8 @@ class MainLoop {
     driver::StatusPage* status = nullptr;
     Policy policy = Policy::kEpoch;
     base::Ps slice = 0;
-    // Called once per rest that has lasted a few seconds while blocks or requests wait.
+    // Called once per rest that has lasted a few seconds. Requests that take no simulated time do
+    // not end it: a client that waits looks at registers now and then.
     std::function<void()> stuck;
   };
   explicit MainLoop(Params params) : params_(std::move(params)) {}
