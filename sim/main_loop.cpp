@@ -48,13 +48,6 @@ void MainLoop::stop() {
 void MainLoop::serve_one(milliseconds patience) {
   const auto wait = std::chrono::ceil<milliseconds>(until_next_timer(patience));
   const bool request = params_.requests->wait_for_request(wait);
-<<<<<<< HEAD
-  if (request || expire_timers()) {
-    const base::Ps before = params_.hardware->now();
-    activity();
-    if (params_.hardware->now() == before) return;  // a look at registers is no progress
-    rest_since_ = Clock::now();
-=======
   if (request || expire_timers()) activity();
   look_for_progress();
 }
@@ -68,7 +61,6 @@ void MainLoop::look_for_progress() {
   if (progress != progress_) {
     progress_ = progress;
     progress_at_ = now;
->>>>>>> bad
     told_stuck_ = false;
   } else if (!told_stuck_ && params_.stuck && now - progress_at_ > kStuckAfter) {
     told_stuck_ = true;

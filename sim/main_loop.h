@@ -39,13 +39,8 @@ class MainLoop {
     driver::StatusPage* status = nullptr;
     Policy policy = Policy::kEpoch;
     base::Ps slice = 0;
-<<<<<<< HEAD
-    // Called once per rest that has lasted a few seconds. Requests that take no simulated time do
-    // not end it: a client that waits looks at registers now and then.
-=======
     // Called once when the machine has done nothing for a few seconds (of wall time), whatever
     // requests asked about its state; blocks or requests may wait.
->>>>>>> bad
     std::function<void()> stuck;
   };
   explicit MainLoop(Params params) : params_(std::move(params)) {}
