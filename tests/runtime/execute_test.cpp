@@ -15,6 +15,7 @@
 #include <nrt/nrt_sys_trace.h>
 
 #include "arch/contract/engine.h"
+#include "driver/ndl/ndl.h"
 #include "neff_loader/pack.h"
 #include "tests/runtime/fake_ndl.h"
 
@@ -105,6 +106,7 @@ TEST_F(Execute, NineExecutionsInARowWrapTheRings) {
     ASSERT_EQ(execute(), NRT_SUCCESS);
     expect_sum(static_cast<float>(round) + 2);
   }
+  EXPECT_EQ(fake::counter(0, NDS_NC_COUNTER_INFER_COMPLETED), 9u);
   EXPECT_EQ(nrt_tensor_check_output_completion(bound("c"), 0, 9), NRT_SUCCESS);
   EXPECT_EQ(nrt_tensor_check_output_completion(bound("c"), 0, 10), NRT_TIMEOUT);
 }
@@ -254,6 +256,7 @@ TEST_F(Execute, HangsEndWithTheirCause) {
   load();
   fake::options().hang = true;
   EXPECT_EQ(execute(), NRT_TIMEOUT);
+  EXPECT_EQ(fake::counter(0, NDS_NC_COUNTER_INFER_TIMED_OUT), 1u);
   EXPECT_EQ(execute(), NRT_EXEC_UNIT_UNRECOVERABLE);
 }
 

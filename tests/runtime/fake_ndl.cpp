@@ -14,6 +14,7 @@
 #include "contract/regs/engine.h"
 #include "contract/regs/sem.h"
 #include "driver/ndl/ndl.h"
+#include "driver/ndl/nrt/nds/neuron_ds.h"
 
 namespace fake {
 namespace {
@@ -65,6 +66,7 @@ struct Machine {
   size_t queue_inits = 0;
   size_t uploads = 0;
   uint64_t time = 0;
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> counters;
 };
 
 Machine* machine = new Machine;
@@ -310,6 +312,9 @@ const std::vector<std::pair<uint64_t, uint32_t>>& writes() {
 uint32_t register_value(uint64_t bar0) {
   return machine->registers[bar0];
 }
+uint64_t counter(uint32_t core, uint32_t index) {
+  return machine->counters[{core, index}];
+}
 void mark_core_busy(uint32_t core) {
   machine->marked.insert(core);
 }
@@ -540,6 +545,18 @@ int ndl_crwl_writer_enter(ndl_device_t*, int, struct neuron_uuid) {
   return 0;
 }
 int ndl_crwl_writer_downgrade(ndl_device_t*, int, struct neuron_uuid) {
+  return 0;
+}
+int nds_open(ndl_device_t*, pid_t, nds_instance_t** instance) {
+  *instance = reinterpret_cast<nds_instance_t*>(machine);
+  return 0;
+}
+int nds_close(nds_instance_t*) {
+  return 0;
+}
+int nds_increment_nc_counter(nds_instance_t*, int core, uint32_t index, uint64_t increment) {
+  const Lock lock(guard);
+  machine->counters[{static_cast<uint32_t>(core), index}] += increment;
   return 0;
 }
 int ndl_get_dmabuf_fd(uint64_t, uint64_t, int*) {

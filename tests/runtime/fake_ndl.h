@@ -33,5 +33,6 @@ size_t descriptor_uploads();  // descriptor copies so far
 const std::vector<std::pair<uint64_t, uint32_t>>& writes();
 uint32_t register_value(uint64_t bar0);
 void mark_core_busy(uint32_t core);
+uint64_t counter(uint32_t core, uint32_t index);  // of the datastore
 
 }  // namespace fake
