@@ -175,10 +175,12 @@ class Bench::Impl {
     const base::Result<Program> program = make_program(o_, size, count, arch_);
     if (!program) return program.error();
     std::vector<RankResult> results(o_.local_ranks);
+    Agreement agreement(o_.local_ranks);
     std::vector<std::thread> threads;
     for (uint32_t i = 0; i < o_.local_ranks; ++i) {
-      threads.emplace_back(
-          [&, i] { results[i] = run_rank(o_, *program, size, o_.rank_start + i, executions); });
+      threads.emplace_back([&, i] {
+        results[i] = run_rank(o_, *program, size, o_.rank_start + i, executions, &agreement);
+      });
     }
     for (std::thread& thread : threads) thread.join();
     const base::Result<std::vector<OpDuration>> events = fetch_events();
