@@ -327,7 +327,7 @@ TEST(Machine, TracesEnginesAndCcCores) {
   EXPECT_EQ(waited, 1u);
   EXPECT_EQ(spans.spans,
             (std::vector<std::string>{"d0.cc5 trigger 100000", "d0.cc5 semaphore wait 500001",
-                                      "d0.cc5 semaphore wait 50000", "d0.cc5 done 50000"}));
+                                      "d0.cc5 semaphore wait 100000", "d0.cc5 done 100000"}));
 }
 
 }  // namespace
