@@ -67,6 +67,10 @@ WHY = """\
   GB/s) and falls back beyond. This looks like a change of buffer size or algorithm between 8 and 64
   MiB. One rate for all sizes cannot show it: we are 13 to 15 % slow there. A rate per size would
   reproduce it without explaining it, so there is none.
+- **uint8** (N02) is published 23 % slower per byte than bf16 of the same size (about 586 us between
+  N01.07 and N01.09). A reduction that is limited by elements, not bytes, in the DMA's compute unit
+  would do that, but no rate per element is published for it; we charge bytes. N02.04 comes from an
+  older tool besides.
 - **From 64 MiB** one rate decides, that of the core-to-core fabric.
 """
 
