@@ -143,8 +143,8 @@ TEST(Machine, BarriersOpenWhenTheMachineRests) {
             RunOutcome::kQuiescent);
   EXPECT_EQ(b.get(b.map().topsp(2).bar0 + sem::kRead), 2u);
   EXPECT_EQ(b.machine.barrier_releases(), 1u);
-  // 100 ns to open, 50 for the record, 50 for the add, 50 for DONE.
-  EXPECT_EQ(b.machine.now() - task_end, base::ns(250));
+  // 100 ns to open, 100 for the record, 100 for the add, 100 for DONE.
+  EXPECT_EQ(b.machine.now() - task_end, base::ns(400));
   EXPECT_TRUE(b.machine.who_waits().empty());
 }
 
