@@ -56,6 +56,10 @@ class SystemcHardware final : public Hardware {
     return machine_.run_to_quiescence(limit) == hw::RunOutcome::kQuiescent;
   }
   std::vector<base::Ps> take_released() override { return machine_.take_released(); }
+  uint64_t progress() const override {
+    const hw::Counters& seen = machine_.counters();
+    return seen.packets + seen.semaphore_updates + seen.notifications;
+  }
   std::optional<base::Error> failure() const override { return machine_.error(); }
   std::vector<std::string> waiting() const override { return machine_.who_waits(); }
 

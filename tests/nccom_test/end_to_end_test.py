@@ -4,6 +4,7 @@ that neither --check nor --timing-only nor a second run changes, two processes, 
 
 usage: end_to_end_test.py <directory with soma and nccom-test>"""
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -60,9 +61,8 @@ class EndToEnd(unittest.TestCase):
             one = (f"{NCCOM} -r 2 --x-rank-start $R --x-local-ranks 1 -b 1kb -e 1mb -f 32 -n 3 -w 1 -d bf16 -c "
                    f"allr >{directory}/$R")
             script = (f"export NEURON_RT_ROOT_COMM_ID=127.0.0.1:$P; "
-                      f"R=0 NEURON_RT_VISIBLE_CORES=0 bash -c '{one}' & R=1 NEURON_RT_VISIBLE_CORES=1 bash -c '{one}' "
-                      f"|| exit 9; wait %1")
-            import socket
+                      f"R=0 NEURON_RT_VISIBLE_CORES=0 bash -c '{one}' & first=$!; R=1 NEURON_RT_VISIBLE_CORES=1 bash -c '{one}' "
+                      f"|| exit 9; wait $first")
             with socket.socket() as probe:
                 probe.bind(("127.0.0.1", 0))
                 port = probe.getsockname()[1]

@@ -83,7 +83,7 @@ TEST(Translate, TriggerBecomesWritesThatKeepWaitAndUpdate) {
 
 TEST(Translate, CompletionOfCollectivesIsLeftToTheCcCore) {
   const Source source("EVENT_SEMAPHORE $S[3]++@read $S[4]++@complete\nHALT\n");
-  auto t = nrt::translate(source.program, {{0, {stores(1, 2)}, true}}, {});
+  auto t = nrt::translate(source.program, {{0, {stores(0x10, 0x20)}, true}}, {});
   ASSERT_TRUE(t.ok());
   const auto list = decoded(*t);
   EXPECT_EQ(list[1].opcode, Opcode::kWrite);
@@ -93,7 +93,8 @@ TEST(Translate, CompletionOfCollectivesIsLeftToTheCcCore) {
 
 TEST(Translate, ProgramCountersMapBothWays) {
   const Source source("NOP\nPSEUDO_DMA_TRIGGER q block_id=1\nNOP\n");
-  auto t = nrt::translate(source.program, {{1, {stores(1, 2), stores(3, 4)}, false}}, {});
+  auto t =
+      nrt::translate(source.program, {{1, {stores(0x10, 0x20), stores(0x30, 0x40)}, false}}, {});
   ASSERT_TRUE(t.ok());
   EXPECT_EQ(t->pc_map, (std::vector<uint32_t>{1, 2, 4, 5}));
   EXPECT_EQ(t->source_pc(0), -1);
@@ -109,7 +110,8 @@ TEST(Translate, BranchesFollowTheirTargets) {
   const Source source(
       "top:\nNOP\nPSEUDO_DMA_TRIGGER q block_id=1\nCOMPARE_BRANCH cond=LTU a=r1 b=8 target=top\n"
       "BRANCH target=end\nNOP\nend:\nHALT\n");
-  auto t = nrt::translate(source.program, {{1, {stores(1, 2), stores(3, 4)}, false}}, {});
+  auto t =
+      nrt::translate(source.program, {{1, {stores(0x10, 0x20), stores(0x30, 0x40)}, false}}, {});
   ASSERT_TRUE(t.ok());
   const auto list = decoded(*t);
   EXPECT_EQ(list[4].opcode, Opcode::kCompareBranch);  // at record 4, top is record 1
@@ -122,14 +124,14 @@ TEST(Translate, BarrierComesFirstAndOnlyTheLeaderTriggersIt) {
   nrt::Prologue prologue;
   prologue.barrier = true;
   prologue.semaphore = 255;
-  prologue.trigger = stores(0x77, 0);
+  prologue.trigger = stores(0x70, 0);
   prologue.trigger.count = 1;
   auto follower = nrt::translate(source.program, {}, prologue);
   prologue.leader = true;
   auto leader = nrt::translate(source.program, {}, prologue);
   ASSERT_TRUE(leader.ok() && follower.ok());
   EXPECT_EQ(decoded(*leader)[0].opcode, Opcode::kWrite);
-  EXPECT_EQ(decoded(*leader)[0].operands.write.dst0, 0x77u);
+  EXPECT_EQ(decoded(*leader)[0].operands.write.dst0, 0x70u);
   EXPECT_EQ(decoded(*leader)[0].operands.write.size1, 0);
   EXPECT_EQ(decoded(*leader)[1].wait.id, 255);
   EXPECT_EQ(leader->start_pc, 2u);

@@ -137,12 +137,19 @@ class Bench::Impl {
     base::Result<std::string> arch = arch_name();
     if (!arch) return arch.error();
     arch_ = *arch;
+    const NRT_STATUS counted = nrt_get_visible_vnc_count(&cores_);
+    if (counted != NRT_SUCCESS) return status_error("nrt_get_visible_vnc_count", counted);
     return start_trace();
   }
 
   base::Result<Measurement> measure(uint64_t size) {
     Measurement m;
     m.size = size;
+    if (o_.local_ranks > cores_) {
+      return base::Error{base::Fault::kResource, 1, "nccom-test",
+                         std::to_string(o_.local_ranks) + " ranks, but " + std::to_string(cores_) +
+                             " NeuronCores are visible to this process"};
+    }
     const uint32_t total = o_.iterations + o_.warmup;
     if (o_.repeat_neff && total > kMaxOperations) {
       return base::Error{base::Fault::kUnsupported, 1, "nccom-test",
@@ -224,6 +231,7 @@ class Bench::Impl {
 
   Options o_;
   bool running_ = false;
+  uint32_t cores_ = 0;
   std::string arch_;
 };
 
