@@ -44,6 +44,7 @@ Chip::Chip(const sc_core::sc_module_name& name, uint32_t number, const ChipConte
       nq_socket_("nq", notifications_),
       management_socket_("mgmt", management_) {
   fabric().set_host(params().host);
+  fabric().set_tracer(context_.params.tracer);
   connect();
 }
 

@@ -232,8 +232,23 @@ BandwidthResource& Fabric::crossing(uint32_t from, uint32_t to) {
     slot = std::make_unique<BandwidthResource>(
         params_.name + ".cross" + std::to_string(from) + "to" + std::to_string(to),
         timing_.core_fabric);
+    slot->set_tracer(tracer_);
   }
   return *slot;
+}
+
+void Fabric::set_tracer(Tracer* tracer) {
+  tracer_ = tracer;
+  pcie_up_.set_tracer(tracer);
+  pcie_down_.set_tracer(tracer);
+}
+
+void Fabric::trace_last() {
+  for (auto& each : crossing_) {
+    if (each != nullptr) each->trace_last();
+  }
+  pcie_up_.trace_last();
+  pcie_down_.trace_last();
 }
 
 void Fabric::path(uint32_t domain, uint64_t address, bool write, uint64_t bytes, Charges& to) {

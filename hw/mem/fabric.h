@@ -73,6 +73,9 @@ class Fabric {
   void set_host(pcie::HostMemory* host) { host_ = host; }
   pcie::HostMemory* host() const { return host_; }
   void set_port(ChipPort* port) { port_ = port; }
+  // Spans of the busy periods of each direction between cores and over PCIe.
+  void set_tracer(Tracer* tracer);
+  void trace_last();  // those that have not ended for certain
 
   // Puts a register window at a device address. Accesses reach `target` at base + offset in the
   // window. Windows must not overlap; false if they do.
@@ -131,6 +134,7 @@ class Fabric {
   AccessLog& log_;
   pcie::HostMemory* host_ = nullptr;
   ChipPort* port_ = nullptr;
+  Tracer* tracer_ = nullptr;
   std::vector<Mapped> windows_;  // sorted by device address
   mutable size_t last_window_ = 0;
   std::vector<std::unique_ptr<Memory>> hbm_, sbuf_, psum_;
