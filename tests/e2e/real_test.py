@@ -52,6 +52,10 @@ class HaltedCcCore(EndToEnd):
         self.assertEqual((run.status, run.output),
                          (0, "rank 0: NRT_SUCCESS\nrank 1: NRT_SUCCESS\n"), run.errors)
 
+    def test_a_client_that_only_takes_its_time_is_no_hang(self):
+        run = self.run_on([], ["sleep", "3.5"])
+        self.assertEqual((run.status, run.errors), (0, ""))
+
     def test_both_ranks_get_the_documented_status_in_time(self):
         start = time.monotonic()
         run = self.halt("0")
