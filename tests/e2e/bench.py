@@ -5,11 +5,18 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import unittest
 
 LIMIT = 30  # seconds of one command, on a loaded host
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 class Run:
@@ -71,6 +78,15 @@ class EndToEnd(unittest.TestCase):
     def nccom(self, options, *arguments, **environment):
         return self.run_on(options, [self.program("nccom-test"), "-r", "2", *arguments],
                            **environment)
+
+    def two_processes(self):
+        """One rank per process; they meet through NEURON_RT_ROOT_COMM_ID."""
+        one = 'NEURON_RT_VISIBLE_CORES=%d "$0" "$1" --rank %d --ranks 2 >rank%d 2>&1'
+        script = f"{one % (0, 0, 0)} & {one % (1, 1, 1)}; b=$?; wait $!; a=$?; " \
+                 "cat rank0 rank1; exit $((a | b))"
+        return self.run_on([], ["sh", "-c", script, self.program("allreduce_two_ranks"),
+                                self.neff("allreduce_two_ranks")],
+                           NEURON_RT_ROOT_COMM_ID=f"127.0.0.1:{free_port()}")
 
     def assert_ok(self, run):
         self.assertEqual(run.status, 0, run.output + run.errors)

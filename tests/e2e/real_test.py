@@ -2,20 +2,13 @@
 """Properties that only the real chain of descriptors, CC-cores and rings has. real_test.py BUILD"""
 import pathlib
 import re
-import socket
 import subprocess
 import sys
 import time
 
-from bench import LIMIT, EndToEnd, main
+from bench import LIMIT, EndToEnd, free_port, main
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "neff"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Descriptors(EndToEnd):
@@ -51,6 +44,10 @@ class HaltedCcCore(EndToEnd):
         run = self.halt("none")
         self.assertEqual((run.status, run.output),
                          (0, "rank 0: NRT_SUCCESS\nrank 1: NRT_SUCCESS\n"), run.errors)
+
+    def test_a_client_that_only_takes_its_time_is_no_hang(self):
+        run = self.run_on([], ["sleep", "3.5"])
+        self.assertEqual((run.status, run.errors), (0, ""))
 
     def test_both_ranks_get_the_documented_status_in_time(self):
         start = time.monotonic()
@@ -104,12 +101,7 @@ class Examples(EndToEnd):
         self.assertEqual(run.output, "c: 128000 elements, 0 wrong\n" * 9 + "vector add: ok\n")
 
     def test_two_processes_meet_by_address(self):
-        one = ('NEURON_RT_VISIBLE_CORES=%d "$0" "$1" --rank %d --ranks 2 >rank%d 2>&1')
-        script = f"{one % (0, 0, 0)} & {one % (1, 1, 1)}; b=$?; wait $!; a=$?; cat rank0 rank1; " \
-                 "exit $((a | b))"
-        run = self.run_on([], ["sh", "-c", script, self.program("allreduce_two_ranks"),
-                               self.neff("allreduce_two_ranks")],
-                          NEURON_RT_ROOT_COMM_ID=f"127.0.0.1:{free_port()}")
+        run = self.two_processes()
         self.assert_ok(run)
         self.assertEqual(run.output, "".join(
             f"rank {rank}: y: 1024 elements, 0 wrong\n" * 3 + "all-reduce of 2 ranks: ok\n"

@@ -50,6 +50,14 @@ class Repeat(EndToEnd):
             self.assertEqual(sorted(run.output.splitlines()), sorted(runs[0].output.splitlines()))
             self.assertEqual(run.report_text, runs[0].report_text)
 
+    def test_two_processes_repeat_whoever_comes_first(self):
+        runs = [self.two_processes() for _ in range(3)]
+        self.load_the_host()
+        runs += [self.two_processes() for _ in range(2)]
+        self.assert_ok(runs[0])
+        for run in runs[1:]:
+            self.assert_same(runs[0], run)
+
     def test_timing_only_changes_no_time_and_no_count(self):
         for operation in ("allr", "allg", "redsct"):
             with self.subTest(operation=operation):
