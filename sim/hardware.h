@@ -36,6 +36,9 @@ class Hardware {
   virtual bool run(base::Ps limit) = 0;
   // Times from each release of an on-device barrier to the rest after it, since the last call.
   virtual std::vector<base::Ps> take_released() = 0;
+  // Changes whenever programs or transfers get anywhere; reads and writes of registers do not
+  // count.
+  virtual uint64_t progress() const = 0;
   // A defect that stopped the simulation, if any.
   virtual std::optional<base::Error> failure() const = 0;
   // Adds what was counted since the last call.

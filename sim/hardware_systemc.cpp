@@ -56,6 +56,10 @@ class SystemcHardware final : public Hardware {
     return machine_.run_to_quiescence(limit) == hw::RunOutcome::kQuiescent;
   }
   std::vector<base::Ps> take_released() override { return machine_.take_released(); }
+  uint64_t progress() const override {
+    const hw::Counters& seen = machine_.counters();
+    return seen.packets + seen.semaphore_updates + seen.notifications;
+  }
   std::optional<base::Error> failure() const override { return machine_.error(); }
   std::vector<std::string> waiting() const override { return machine_.who_waits(); }
 
@@ -64,6 +68,7 @@ class SystemcHardware final : public Hardware {
     collect_accesses(report);
     for (uint32_t number = 0; number < machine_.chips(); ++number) {
       hw::Chip& chip = machine_.chip(number);
+      chip.fabric().trace_last();
       for (const hw::BandwidthResource* each : chip.fabric().resources()) add_usage(report, *each);
       for (const hw::BandwidthResource* each : chip.dma().resources()) add_usage(report, *each);
     }

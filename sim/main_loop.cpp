@@ -15,6 +15,7 @@ constexpr base::Ps kOverlapStep = base::us(10);
 // How much simulated time passes between looks at stop(); a few milliseconds of wall time at worst.
 constexpr base::Ps kEpochStep = base::ms(1);
 constexpr milliseconds kPoll{100};
+constexpr milliseconds kLook{500};  // between looks for progress
 constexpr milliseconds kStuckAfter{3000};
 
 }  // namespace
@@ -47,13 +48,21 @@ void MainLoop::stop() {
 void MainLoop::serve_one(milliseconds patience) {
   const auto wait = std::chrono::ceil<milliseconds>(until_next_timer(patience));
   const bool request = params_.requests->wait_for_request(wait);
-  if (request || expire_timers()) {
-    const base::Ps before = params_.hardware->now();
-    activity();
-    if (params_.hardware->now() == before) return;  // a look at registers is no progress
-    rest_since_ = Clock::now();
+  if (request || expire_timers()) activity();
+  look_for_progress();
+}
+
+// A client that waits asks for states all the time, so requests alone are no progress.
+void MainLoop::look_for_progress() {
+  const auto now = Clock::now();
+  if (now - looked_at_ < kLook) return;
+  looked_at_ = now;
+  const uint64_t progress = params_.hardware->progress();
+  if (progress != progress_) {
+    progress_ = progress;
+    progress_at_ = now;
     told_stuck_ = false;
-  } else if (!told_stuck_ && params_.stuck && Clock::now() - rest_since_ > kStuckAfter) {
+  } else if (!told_stuck_ && params_.stuck && now - progress_at_ > kStuckAfter) {
     told_stuck_ = true;
     params_.stuck();
   }
@@ -68,6 +77,7 @@ void MainLoop::activity() {
   const bool overlap = params_.policy == Policy::kOverlap;
   const base::Ps step = overlap ? kOverlapStep : std::min(kEpochStep, params_.slice);
   base::Ps slice_end = begin + params_.slice;
+  bool late = false;  // a slice has passed without rest
   if (overlap) {
     params_.requests->admit_all();
   } else {
@@ -80,11 +90,15 @@ void MainLoop::activity() {
     if (stopping_ || Clock::now() >= give_up_) break;
     if (overlap) {
       params_.requests->admit_all();
-    } else if (hardware.now() >= slice_end) {
+      continue;
+    }
+    if (hardware.now() >= slice_end) {
       ++slices_;
       slice_end = hardware.now() + params_.slice;
-      params_.requests->admit_one();
+      late = true;
     }
+    // One request per slice would keep a client from its own time limit for as many slices.
+    if (late) params_.requests->admit_all();
   }
   params_.status->machine_idle(hardware.now() - shown);
   count(hardware.now() - begin);

@@ -2,9 +2,9 @@
 //
 // Policy epoch: a request enters only when the machine is at rest, and the machine runs to rest
 // before the next one. So what a request does to simulated time never depends on when it arrived. A
-// machine that does not come to rest within time.slice_us (a program that loops) admits the next
-// request all the same; that is counted, and such a run is not repeatable. Policy overlap admits
-// whatever is there, every 10 us of simulated time.
+// machine that does not come to rest within time.slice_us (a program that loops) admits requests
+// all the same, every 1 ms of simulated time from then on; that is counted, and such a run is not
+// repeatable. Policy overlap admits whatever is there, every 10 us of simulated time.
 //
 // Wall time appears here only to wait for clients, which live in it.
 #pragma once
@@ -39,8 +39,8 @@ class MainLoop {
     driver::StatusPage* status = nullptr;
     Policy policy = Policy::kEpoch;
     base::Ps slice = 0;
-    // Called once per rest that has lasted a few seconds. Requests that take no simulated time do
-    // not end it: a client that waits looks at registers now and then.
+    // Called once when the machine has done nothing for a few seconds (of wall time), whatever
+    // requests asked about its state; blocks or requests may wait.
     std::function<void()> stuck;
   };
   explicit MainLoop(Params params) : params_(std::move(params)) {}
@@ -76,6 +76,7 @@ class MainLoop {
     bool expired = false;
   };
 
+  void look_for_progress();
   void serve_one(std::chrono::milliseconds patience);
   void activity();
   void count(base::Ps duration);
@@ -87,7 +88,9 @@ class MainLoop {
   std::list<Timer> timers_;
   Activities activities_;
   uint64_t slices_ = 0;
-  Clock::time_point rest_since_ = Clock::now();
+  Clock::time_point progress_at_ = Clock::now();  // when progress_ was seen to change
+  Clock::time_point looked_at_ = Clock::now();
+  uint64_t progress_ = 0;
   bool told_stuck_ = false;
   Clock::time_point give_up_ = Clock::time_point::max();  // while draining
 };

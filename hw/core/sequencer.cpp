@@ -95,6 +95,16 @@ bool is_tensor(Opcode op) {
   return op == Opcode::kTensorTensor || op == Opcode::kTensorCopy;
 }
 
+// Leaves no trace but in the registers and the program counter.
+bool is_silent(const isa::Instruction& i) {
+  const bool control = i.opcode == Opcode::kNop || i.opcode == Opcode::kRegisterMove ||
+                       i.opcode == Opcode::kRegisterAlu || i.opcode == Opcode::kBranch ||
+                       i.opcode == Opcode::kCompareBranch;
+  return control && i.wait.cond == isa::WaitCond::kNone &&
+         i.read_update.op == isa::UpdateOp::kNone && i.complete_update.op == isa::UpdateOp::kNone &&
+         !i.trace();
+}
+
 bool has_completion(const isa::Instruction& i, bool trace_all) {
   return i.complete_update.op != isa::UpdateOp::kNone || i.trace() || trace_all;
 }
@@ -127,18 +137,58 @@ void Sequencer::write_control(uint32_t, uint32_t value) {
   if (reg::kControlReset.get(value) != 0) reset();
   if (reg::kControlHalt.get(value) != 0 && status_ == EngineStatus::kRunning) {
     halt_requested_ = true;
-    if (waiting_) {
+    if (waiting_ || looping_) {
       stop_waiting();
+      looping_ = false;
       status_ = EngineStatus::kHalted;
     }
   }
   if (reg::kControlStart.get(value) != 0) start();
 }
 
+void Sequencer::write_pc(uint32_t, uint32_t value) {
+  pc_ = value;
+  stop_looping();
+}
+
+void Sequencer::write_register(uint32_t i, uint32_t value) {
+  registers_[i] = value;
+  stop_looping();
+}
+
+// The host has changed what the loop depends on.
+void Sequencer::stop_looping() {
+  anchor_pc_ = kNowhere;
+  if (!looping_) return;
+  looping_ = false;
+  schedule(context_.queue.now(), kIssue);
+}
+
+// After a branch. A loop that comes back to the same branch with the same registers, and has done
+// nothing else on its way, never ends by itself: the engine stands still in it, running, instead of
+// keeping the machine from its rest. Approximate: the program counter that the host reads stays at
+// the loop's branch, and a change of the program in memory is not seen by a loop of more records
+// than are fetched at once.
+bool Sequencer::loops_for_ever() {
+  if (!is_silent(current_) || reg::kTraceMaskAll.get(value(reg::kTraceMask)) != 0) {
+    anchor_pc_ = kNowhere;
+    return false;
+  }
+  if (next_pc_ > pc_) return false;
+  if (anchor_pc_ == pc_ &&
+      std::equal(std::begin(registers_), std::end(registers_), anchor_registers_)) {
+    return true;
+  }
+  anchor_pc_ = pc_;
+  std::copy(std::begin(registers_), std::end(registers_), anchor_registers_);
+  return false;
+}
+
 void Sequencer::start() {
   if (status_ != EngineStatus::kIdle && status_ != EngineStatus::kHalted) return;
   status_ = EngineStatus::kRunning;
   halt_requested_ = false;
+  anchor_pc_ = kNowhere;
   fetched_.clear();  // the program may have been changed while the engine stood still
   schedule(context_.queue.now() + timing_.params().seq_fetch, kIssue);
 }
@@ -156,6 +206,8 @@ void Sequencer::reset() {
   pc_ = error_pc_ = error_info_ = 0;
   std::fill(std::begin(registers_), std::end(registers_), 0);
   halt_requested_ = false;
+  looping_ = false;
+  anchor_pc_ = kNowhere;
   last_done_ = 0;
   in_flight_.clear();
   completions_.clear();
@@ -372,6 +424,10 @@ void Sequencer::finish() {
     last_done_ = std::max(last_done_, context_.queue.now());
     complete();
   }
+  if (loops_for_ever()) {
+    looping_ = true;
+    return;
+  }
   pc_ = next_pc_;
   if (current_.opcode == Opcode::kHalt) {
     status_ = EngineStatus::kHalted;
@@ -436,6 +492,7 @@ std::string Sequencer::stuck() const {
            to_string(error_) + "), info " + std::to_string(error_info_) + ", at pc " +
            std::to_string(error_pc_);
   }
+  if (looping_) return "loops for ever at pc " + std::to_string(pc_);
   if (status_ != EngineStatus::kRunning || !waiting_) return {};
   return "waits for " + to_string(wait_, context_.semaphores) + ", at pc " + std::to_string(pc_);
 }

@@ -81,12 +81,12 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   void write_control(uint32_t, uint32_t value);
   uint32_t read_status(uint32_t, uint32_t, bool) { return static_cast<uint32_t>(status_); }
   uint32_t read_pc(uint32_t, uint32_t, bool) { return pc_; }
-  void write_pc(uint32_t, uint32_t value) { pc_ = value; }
+  void write_pc(uint32_t, uint32_t value);
   uint32_t read_error_code(uint32_t, uint32_t, bool) { return static_cast<uint32_t>(error_); }
   uint32_t read_error_pc(uint32_t, uint32_t, bool) { return error_pc_; }
   uint32_t read_error_info(uint32_t, uint32_t, bool) { return error_info_; }
   uint32_t read_register(uint32_t i, uint32_t, bool) { return registers_[i]; }
-  void write_register(uint32_t i, uint32_t value) { registers_[i] = value; }
+  void write_register(uint32_t i, uint32_t value);
 
   void on_event(const EventKey& key, uint32_t tag, uint64_t argument) override;
   void wait_satisfied() override;
@@ -107,6 +107,8 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
               uint32_t info);
   void store(uint64_t address, uint32_t low, uint32_t high, uint32_t size);
   void trace(base::Ps begin, base::Ps end, const char* what);
+  bool loops_for_ever();
+  void stop_looping();
   bool hazard(const TensorExtent& extent, base::Ps* until);
   SemaphoreWait current_wait() const;
   base::Ps control_time() const;
@@ -135,6 +137,12 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   base::Ps issued_ = 0;  // when current_ was fetched
   base::Ps begun_ = 0;   // when its time began
   bool halt_requested_ = false;
+  // The backward branch that was taken last and the registers at that time, while nothing but
+  // control flow and arithmetic has run since; kNowhere if there is none.
+  static constexpr uint32_t kNowhere = ~0u;
+  uint32_t anchor_pc_ = kNowhere;
+  uint32_t anchor_registers_[64] = {};
+  bool looping_ = false;    // stands still in a loop that only the host can end
   uint32_t epoch_ = 0;      // of the last start or reset; events of older ones are void
   base::Ps last_done_ = 0;  // completion of the youngest instruction
   std::vector<InFlight> in_flight_;

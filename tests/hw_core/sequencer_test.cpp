@@ -199,6 +199,26 @@ TEST_F(SequencerTest, EndlessLoopCanBeHalted) {
   EXPECT_EQ(bench_.status(kSp), EngineStatus::kHalted);
 }
 
+TEST_F(SequencerTest, LoopWithoutEndComesToRest) {
+  isa::Instruction alu = op(Opcode::kRegisterAlu);  // counts to 5, then stays there
+  alu.operands.register_alu = {isa::AluOp::kMin, 1, 1, {5, false}};
+  isa::Instruction count = op(Opcode::kRegisterAlu);
+  count.operands.register_alu = {isa::AluOp::kAdd, 1, 1, {1, false}};
+  isa::Instruction back = op(Opcode::kCompareBranch);
+  back.operands.compare_branch = {isa::BranchCond::kGe, 1, {1, false}, -2};
+  bench_.load(kSp, {count, alu, back, op(Opcode::kHalt)});
+  bench_.start(kSp);
+  bench_.queue.run_all();
+  EXPECT_EQ(bench_.status(kSp), EngineStatus::kRunning);
+  EXPECT_EQ(bench_.get(kSp, reg::kRegister + 4), 5u);
+  EXPECT_EQ(bench_.group.core(0).engine(kSp).stuck(), "loops for ever at pc 2");
+  bench_.put(kSp, reg::kRegister + 4, 0x80000000);  // min() is unsigned: back to 5
+  bench_.queue.run_all();
+  EXPECT_EQ(bench_.get(kSp, reg::kRegister + 4), 5u);
+  bench_.put(kSp, reg::kControl, 2);
+  EXPECT_EQ(bench_.status(kSp), EngineStatus::kHalted);
+}
+
 TEST_F(SequencerTest, WokenEngineChecksAgain) {
   // Both wait for one count; the first to start takes it.
   const auto take = before(on(op(Opcode::kNop), WaitCond::kGe, 1, 1), UpdateOp::kDec, 1);

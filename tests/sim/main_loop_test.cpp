@@ -36,6 +36,7 @@ class FakeHardware final : public Hardware, public pcie::HostExecutor {
   std::vector<base::Ps> take_released() override { return std::exchange(released, {}); }
   std::optional<base::Error> failure() const override { return failed; }
   void collect(Report&) override {}
+  uint64_t progress() const override { return progressed; }
   std::vector<std::string> waiting() const override { return {}; }
 
   void spawn(std::string, std::function<void()> task) override {
@@ -50,6 +51,7 @@ class FakeHardware final : public Hardware, public pcie::HostExecutor {
   void wake(const void* channel) override { woken.push_back(channel); }
 
   base::Ps work = 0;
+  uint64_t progressed = 0;
   std::vector<base::Ps> released;
   std::optional<base::Error> failed;
   std::vector<const void*> waited, woken;
@@ -123,6 +125,17 @@ TEST_F(MainLoopTest, ALoopingProgramDoesNotLockOthersOut) {
   EXPECT_TRUE(loop.drain([&] { return none_left(); }, milliseconds(1000)));
   EXPECT_THAT(notes_, ElementsAre("looping@0", "other@100000000 busy"));
   EXPECT_EQ(loop.take_slices(), 2u);
+}
+
+// A client needs many requests to find out that its time is over.
+TEST_F(MainLoopTest, AfterASliceRequestsNeedNotWaitForAnother) {
+  MainLoop loop = make(Policy::kEpoch, base::ms(5));
+  push("looping", base::ms(9));
+  for (const char* name : {"b", "c", "d"}) push(name, 0);
+  EXPECT_TRUE(loop.drain([&] { return none_left(); }, milliseconds(1000)));
+  EXPECT_THAT(notes_, ElementsAre("looping@0", "b@5000000000 busy", "c@5000000000 busy",
+                                  "d@5000000000 busy"));
+  EXPECT_EQ(loop.take_slices(), 1u);
 }
 
 TEST_F(MainLoopTest, OverlapAdmitsWhatIsThere) {

@@ -43,6 +43,22 @@ TEST(Supervisor, MissingCommands) {
   EXPECT_FALSE(find_program("sh", {"PATH="}).ok());
 }
 
+TEST(Supervisor, KillsAChildThatIgnoresTheWishToEnd) {
+  Supervisor supervisor;
+  const std::string ready = ::testing::TempDir() + "deaf";
+  ASSERT_TRUE(supervisor
+                  .start({"sh", "-c", "trap '' TERM; touch $READY; while :; do sleep 0.01; done"},
+                         {"PATH=/usr/bin:/bin", "READY=" + ready})
+                  .ok());
+  supervisor.watch([] {});
+  while (::access(ready.c_str(), F_OK) != 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  ::unlink(ready.c_str());
+  ::kill(::getpid(), SIGTERM);
+  EXPECT_EQ(supervisor.wait(), 137);
+}
+
 TEST(Supervisor, ForwardsSignalsThatAreSentToItAlone) {
   Supervisor supervisor;
   ASSERT_TRUE(supervisor

@@ -69,7 +69,7 @@ struct ControlServer::Mailbox {
   std::deque<Request> requests;
 };
 
-ControlServer::ControlServer(std::function<void()> arrived)
+ControlServer::ControlServer(std::function<void(const std::string&)> arrived)
     : arrived_(std::move(arrived)),
       quit_(::eventfd(0, EFD_CLOEXEC)),
       mailbox_(std::make_unique<Mailbox>()) {
@@ -80,8 +80,8 @@ ControlServer::ControlServer(std::function<void()> arrived)
   signals_ = base::UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC));
 }
 
-base::Result<std::unique_ptr<ControlServer>> ControlServer::start(const std::string& directory,
-                                                                  std::function<void()> arrived) {
+base::Result<std::unique_ptr<ControlServer>> ControlServer::start(
+    const std::string& directory, std::function<void(const std::string&)> arrived) {
   const std::string path = directory + kControlSocket;
   sockaddr_un address;
   auto listener = unix_socket(path, address);
@@ -103,11 +103,12 @@ ControlServer::~ControlServer() {
 }
 
 void ControlServer::put(Request request) {
+  const std::string word = request.word;
   {
     const std::lock_guard<std::mutex> guard(mailbox_->lock);
     mailbox_->requests.push_back(std::move(request));
   }
-  arrived_();
+  arrived_(word);
 }
 
 void ControlServer::loop() {

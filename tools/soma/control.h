@@ -22,10 +22,11 @@ class ControlServer {
     base::UniqueFd connection;
   };
 
-  // Listens in `directory`; `arrived` is called from a thread when take() has something. SIGTERM
+  // Listens in `directory`; `arrived` is called from a thread, with the word, when take() has
+  // something. SIGTERM
   // and SIGINT, which the caller has blocked, become a "down" without connection.
-  static base::Result<std::unique_ptr<ControlServer>> start(const std::string& directory,
-                                                            std::function<void()> arrived);
+  static base::Result<std::unique_ptr<ControlServer>> start(
+      const std::string& directory, std::function<void(const std::string&)> arrived);
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
@@ -34,12 +35,12 @@ class ControlServer {
   static void answer(const Request& request, const std::string& text);
 
  private:
-  explicit ControlServer(std::function<void()> arrived);
+  explicit ControlServer(std::function<void(const std::string&)> arrived);
   void loop();
   void put(Request request);
 
   struct Mailbox;
-  std::function<void()> arrived_;
+  std::function<void(const std::string&)> arrived_;
   base::UniqueFd listener_;
   base::UniqueFd signals_;
   base::UniqueFd quit_;

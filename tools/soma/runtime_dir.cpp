@@ -96,6 +96,10 @@ base::Status RuntimeDir::take_lock() {
   return {};
 }
 
+void RuntimeDir::remove_at(const std::string& path) {
+  remove_tree(path);
+}
+
 bool RuntimeDir::held(const std::string& path) {
   if (!is_private(path)) return false;
   const base::UniqueFd lock(::open((path + kLock).c_str(), O_RDONLY | O_CLOEXEC));

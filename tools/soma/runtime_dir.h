@@ -22,6 +22,8 @@ class RuntimeDir {
   static base::Result<std::string> path_of(const std::string& name);
   // True if a machine that is alive holds the directory.
   static bool held(const std::string& path);
+  // Removes the directory of a machine whose owner cannot.
+  static void remove_at(const std::string& path);
 
   RuntimeDir() = default;
   RuntimeDir(RuntimeDir&& other) noexcept;

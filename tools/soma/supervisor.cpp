@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -124,20 +125,39 @@ void Supervisor::watch(std::function<void()> ended) {
   watcher_ = std::thread([this, ended = std::move(ended)] { loop(ended); });
 }
 
-void Supervisor::forward() const {
+// True if one of the signals asked for the end.
+bool Supervisor::forward() const {
+  bool end = false;
   signalfd_siginfo info = {};
   while (::read(signal_fd_.get(), &info, sizeof info) == sizeof info) {
+    end |= info.ssi_signo == SIGTERM;
     if (info.ssi_code == SI_KERNEL) continue;  // from the terminal: the child has it too
     ::syscall(SYS_pidfd_send_signal, child_fd_.get(), static_cast<int>(info.ssi_signo), nullptr, 0);
   }
+  return end;
 }
 
 void Supervisor::loop(const std::function<void()>& ended) const {
+  using Clock = std::chrono::steady_clock;
   std::array<pollfd, 2> watched{pollfd{child_fd_.get(), POLLIN, 0},
                                 pollfd{signal_fd_.get(), POLLIN, 0}};
+  auto deadline = Clock::time_point::max();
   for (;;) {
-    if (::poll(watched.data(), watched.size(), -1) < 0 && errno != EINTR) break;
-    if (watched[1].revents != 0) forward();
+    int wait_ms = -1;
+    if (deadline != Clock::time_point::max()) {
+      const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+      wait_ms = static_cast<int>(std::max(left, milliseconds{0}).count());
+    }
+    const int ready = ::poll(watched.data(), watched.size(), wait_ms);
+    if (ready < 0 && errno != EINTR) break;
+    if (ready == 0) {
+      ::syscall(SYS_pidfd_send_signal, child_fd_.get(), SIGKILL, nullptr, 0);
+      deadline = Clock::time_point::max();
+    }
+    if (ready <= 0) continue;
+    if (watched[1].revents != 0 && forward() && deadline == Clock::time_point::max()) {
+      deadline = Clock::now() + kGrace;
+    }
     if (watched[0].revents != 0) break;
   }
   ended();
@@ -169,6 +189,10 @@ void Supervisor::end_descendants() {
     if (ended < 0 && errno == ECHILD) return;
     if (ended == 0) std::this_thread::sleep_for(kStep);
   }
+  kill_descendants();
+}
+
+void Supervisor::kill_descendants() {
   // Ends because every round kills all present children, and dead ones have no more.
   do {
     for (const pid_t pid : children()) ::kill(pid, SIGKILL);

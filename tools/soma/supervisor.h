@@ -36,12 +36,14 @@ class Supervisor {
   void watch(std::function<void()> ended);
   // Asks the child to end, then makes it.
   void terminate();
+  // Kills everything below this process, at once.
+  static void kill_descendants();
   // Waits for the child; its exit code, or 128 + signal as a shell would say.
   int wait();
 
  private:
   void loop(const std::function<void()>& ended) const;
-  void forward() const;
+  bool forward() const;
   static void end_descendants();
 
   sigset_t signals_ = {};

@@ -19,6 +19,7 @@
 #include "tools/soma/options.h"
 #include "tools/soma/session.h"
 #include "tools/soma/supervisor.h"
+#include "tools/soma/watchdog.h"
 
 namespace soma {
 namespace {
@@ -26,6 +27,8 @@ namespace {
 constexpr const char* kInfo = "/info";
 constexpr const char* kLog = "/log";
 constexpr const char* kReady = "ready";
+// `down` waits for 5 s; a machine that has not ended by then is killed before.
+constexpr std::chrono::milliseconds kEndPatience{4000};
 
 int fail(const base::Error& error) {
   complain(error.message());
@@ -72,10 +75,18 @@ int background(const UpOptions& options, base::UniqueFd parent) {
 
   base::Result<RuntimeDir> directory = RuntimeDir::create_named(options.name);
   if (!directory) return refuse(directory.error());
+  Watchdog watchdog([path = directory->path()] {
+    complain("the machine does not come to an end; killed");
+    RuntimeDir::remove_at(path);
+    ::_exit(exit_code(base::Fault::kInternal));
+  });
   auto session = Session::create(options.machine, std::move(*directory));
   if (!session) return refuse(session.error());
   sim::Machine& machine = (*session)->machine();
-  auto control = ControlServer::start((*session)->directory(), [&machine] { machine.stop(); });
+  auto control = ControlServer::start((*session)->directory(), [&](const std::string& word) {
+    if (word == "down") watchdog.arm(kEndPatience);
+    machine.stop();
+  });
   if (!control) return refuse(control.error());
   std::ofstream info((*session)->directory() + kInfo);
   info << machine.socket_path() << "\n"
