@@ -1,5 +1,5 @@
 // The golden register traces against the devices of hw/: what driver/kernel really does to them,
-// access by access, and the traces played to them without a driver. hw-registers.md 10.1 to 10.5.
+// access by access, and the traces played to them without a driver. hw-registers.md 10.1 to 10.6.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -137,6 +137,54 @@ TEST(DriverOnRealMachine, V2FirstCopyEqualsTheGoldenTrace) {
   std::vector<uint8_t> back(data.size(), 0xEE);
   ASSERT_EQ(m.copy(file, handle, back, false), 0);
   EXPECT_EQ(back, data);
+}
+
+// 10.6: one core is reset, with a queue of its own and one of its CC-core allocated.
+TEST(DriverOnRealMachine, V2CoreResetEqualsTheGoldenTrace) {
+  DriverOnMachine m(Gen::kV2);
+  const int file = m.open();
+  ASSERT_GT(file, 0);
+  uapi::notifications_init_v2 nc{};
+  nc.nq_dev_id = 1;
+  nc.nq_type = uapi::kNqNotify;
+  nc.engine_index = 2;
+  nc.size = 4096;
+  nc.on_host_memory = 1;
+  ASSERT_EQ(m.ioctl(file, uapi::kNotificationsInitV2, nc), 0);
+  uapi::notifications_init_v2 topsp{};
+  topsp.nq_dev_id = 4;
+  topsp.nq_dev_type = uapi::kNqDevTopsp;
+  topsp.size = 8192;
+  topsp.dram_channel = 1;
+  ASSERT_EQ(m.ioctl(file, uapi::kNotificationsInitV2, topsp), 0);
+  m.device.log.clear();
+  uapi::device_reset reset{2, 0};
+  ASSERT_EQ(m.ioctl(file, uapi::kNcReset, reset), 0);
+  uapi::device_ready ready{reset.request_id, -7};
+  ASSERT_EQ(m.ioctl(file, uapi::kNcResetReady, ready), 0);
+  EXPECT_EQ(ready.result, 0);
+  expect_trace(m.device.log, 0, golden_trace("v2_nc1_reset.trace"));
+}
+
+// 10.6: the queues of a process that ends go to the dummy ring, on which nothing moves.
+TEST(DriverOnRealMachine, V2ProcessExitEqualsTheGoldenTrace) {
+  DriverOnMachine m(Gen::kV2);
+  const int file = m.open();
+  ASSERT_GT(file, 0);
+  const uint64_t ring = m.alloc(file, 4096);
+  for (const auto& [engine, queue] : {std::pair{17u, 0u}, {3u, 5u}, {4u, 14u}}) {
+    uapi::dma_queue_init init{engine, queue, 64, 64, ring, ring, 0, 0};
+    ASSERT_EQ(m.ioctl(file, uapi::kDmaQueueInit, init), 0);
+  }
+  m.device.log.clear();
+  const base::Ps start = m.bench.machine.now();
+  m.task([&] {
+    m.driver->flush(file, m.caller());
+    m.driver->release(file);
+  });
+  expect_trace(m.device.log, 0, golden_trace("v2_process_exit.trace"));
+  EXPECT_EQ(m.bench.machine.now() - start, base::ms(10));
+  EXPECT_TRUE(m.bench.machine.who_waits().empty());
 }
 
 struct Totals {
