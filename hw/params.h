@@ -58,9 +58,9 @@ struct TimingParams {
 
   // CC-cores, notifications, management (A: choices explained in the timing files).
   base::Ps cc_trigger = base::ns(100);   // cc.trigger_ns
-  base::Ps cc_instr = base::ns(50);      // cc.instr_ns
+  base::Ps cc_instr = base::ns(100);     // cc.instr_ns
   base::Ps cc_branch = base::ns(20);     // cc.branch_ns
-  base::Ps cc_sem_wait = base::ns(50);   // cc.sem_wait_ns
+  base::Ps cc_sem_wait = base::ns(100);  // cc.sem_wait_ns
   base::Ps cc_barrier = base::ns(100);   // cc.barrier_ns
   base::Ps nq_entry = base::ns(50);      // nq.entry_ns
   base::Ps mgmt_reset = base::us(2000);  // mgmt.reset_us

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-PRINTABLE = re.compile(rb"[\x20-\x7e]{6,}")
+PRINTABLE = re.compile(rb"[\x20-\x7e]{4,}")  # the name itself has four letters
 NAME = re.compile(rb"soma", re.IGNORECASE)
 NEEDED = re.compile(r"\(NEEDED\).*\[(.+)\]")
 FORBIDDEN_LIBRARY = re.compile(r"systemc", re.IGNORECASE)

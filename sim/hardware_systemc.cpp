@@ -68,6 +68,7 @@ class SystemcHardware final : public Hardware {
     collect_accesses(report);
     for (uint32_t number = 0; number < machine_.chips(); ++number) {
       hw::Chip& chip = machine_.chip(number);
+      chip.fabric().trace_last();
       for (const hw::BandwidthResource* each : chip.fabric().resources()) add_usage(report, *each);
       for (const hw::BandwidthResource* each : chip.dma().resources()) add_usage(report, *each);
     }

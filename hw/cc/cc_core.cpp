@@ -31,6 +31,13 @@ SemaphoreWait wait_of(const Step& step) {
 
 }  // namespace
 
+const CcCore::Region CcCore::kRegions[5] = {
+    {0, reg::kOp, Space::kRegister},
+    {reg::kOp, kTableEnd - reg::kOp, Space::kBlock},
+    {kTableEnd, topsp::kProgram - kTableEnd, Space::kRegister},
+    {topsp::kProgram, topsp::kProgramBytes, Space::kBlock},
+    {kProgramEnd, topsp::kWindow - kProgramEnd, Space::kRegister}};
+
 const RegTable<CcCore>& CcCore::table() {
   static const RegTable<CcCore> t(
       "cc", reg::kRegs, kRegistersEnd,

@@ -46,6 +46,14 @@ class CcCore final : public RegBlock<CcCore>,
   };
   CcCore(const Params& params, const Context& context);
 
+  // The window's parts, for the fabric: the operation table and the program memory take any access.
+  struct Region {
+    uint64_t offset;
+    uint64_t size;
+    Space space;
+  };
+  static const Region kRegions[5];
+
   static const RegTable<CcCore>& table();
   bool access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) override;
 

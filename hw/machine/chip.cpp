@@ -44,6 +44,7 @@ Chip::Chip(const sc_core::sc_module_name& name, uint32_t number, const ChipConte
       nq_socket_("nq", notifications_),
       management_socket_("mgmt", management_) {
   fabric().set_host(params().host);
+  fabric().set_tracer(context_.params.tracer);
   connect();
 }
 
@@ -99,7 +100,10 @@ void Chip::connect() {
     put(map.pe_counters(n), management_socket_, Management::kPeCounters, "pe_counters");
   }
   for (uint32_t t = 0; t < map.topsps(); ++t) {
-    put(map.topsp(t), cc_socket_, t * topsp::kWindow, "cc");
+    for (const CcCore::Region& r : CcCore::kRegions) {
+      ok = ok && fabric_.map(map.topsp(t).device + r.offset, r.size, cc_socket_,
+                             t * topsp::kWindow + r.offset, label_ + ".cc", r.space);
+    }
     put(map.topsp_nq(t), nq_socket_, (map.ncs() + t) * NqBlock::kBytes, "cc_nq");
   }
   put(map.misc_ram(), management_socket_, Management::kMiscRam, "misc");

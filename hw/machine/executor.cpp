@@ -112,11 +112,4 @@ size_t Executor::active() const {
   return n;
 }
 
-void Executor::who_waits(std::vector<std::string>& lines) const {
-  for (const auto& worker : workers_) {
-    if (!worker->task || worker->channel == nullptr) continue;
-    lines.push_back("driver task " + worker->name + " waits to be woken");
-  }
-}
-
 }  // namespace hw

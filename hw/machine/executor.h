@@ -29,8 +29,6 @@ class Executor final : public sc_core::sc_module, public pcie::HostExecutor {
   bool wait(const void* channel, base::Ps timeout) override;
 
   size_t active() const;
-  // Names of the tasks that wait for another to wake them.
-  void who_waits(std::vector<std::string>& lines) const;
 
  private:
   struct Worker;

@@ -131,7 +131,6 @@ RunOutcome Machine::run_to_quiescence(base::Ps slice) {
 std::vector<std::string> Machine::who_waits() {
   std::vector<std::string> lines;
   for (auto& chip : state_->chips) chip->who_waits(lines);
-  state_->executor.who_waits(lines);
   return lines;
 }
 

@@ -51,7 +51,8 @@ class Machine {
   // Records the first error and stops the simulation.
   void fail(base::Error error);
 
-  // Who waits on what, for reports of hangs: one line per waiting engine, CC-core and task.
+  // Who waits on what, for reports of hangs: one line per waiting engine, CC-core and DMA
+  // queue. Tasks are not listed: a driver always has some that wait for work.
   std::vector<std::string> who_waits();
   Counters& counters();
   AccessLog& access_log();

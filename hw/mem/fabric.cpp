@@ -34,12 +34,12 @@ Fabric::Fabric(const Params& params, const TimingParams& timing, AccessLog& log)
 Fabric::~Fabric() = default;
 
 bool Fabric::map(uint64_t device, uint64_t size, BusTarget& target, uint64_t base,
-                 const std::string& name) {
+                 const std::string& name, Space space) {
   auto at = std::lower_bound(windows_.begin(), windows_.end(), device,
                              [](const Mapped& w, uint64_t a) { return w.device < a; });
   if (size == 0 || (at != windows_.end() && at->device < device + size)) return false;
   if (at != windows_.begin() && std::prev(at)->device + std::prev(at)->size > device) return false;
-  windows_.insert(at, Mapped{device, size, &target, base, name});
+  windows_.insert(at, Mapped{device, size, &target, base, name, space});
   last_window_ = 0;
   return true;
 }
@@ -75,7 +75,7 @@ Location Fabric::locate_register(uint64_t address) const {
     last_window_ = i;
   }
   const uint64_t offset = address - windows_[i].device;
-  return {Space::kRegister, static_cast<uint32_t>(i), offset, windows_[i].size - offset};
+  return {windows_[i].space, static_cast<uint32_t>(i), offset, windows_[i].size - offset};
 }
 
 Location Fabric::locate(uint64_t address) const {
@@ -146,6 +146,7 @@ uint8_t* Fabric::direct(uint64_t address, uint64_t length) {
       return peer != nullptr ? peer->direct(at.offset, length) : nullptr;
     }
     case Space::kRegister:
+    case Space::kBlock:
     case Space::kNone:
       return nullptr;
   }
@@ -168,7 +169,8 @@ bool Fabric::access(uint64_t address, uint8_t* data, size_t size, bool write, bo
   switch (at.space) {
     case Space::kNone:
       return false;
-    case Space::kRegister: {
+    case Space::kRegister:
+    case Space::kBlock: {
       const Mapped& window = windows_[at.index];
       return window.target->access(window.base + at.offset, data, size, write, debug);
     }
@@ -230,8 +232,23 @@ BandwidthResource& Fabric::crossing(uint32_t from, uint32_t to) {
     slot = std::make_unique<BandwidthResource>(
         params_.name + ".cross" + std::to_string(from) + "to" + std::to_string(to),
         timing_.core_fabric);
+    slot->set_tracer(tracer_);
   }
   return *slot;
+}
+
+void Fabric::set_tracer(Tracer* tracer) {
+  tracer_ = tracer;
+  pcie_up_.set_tracer(tracer);
+  pcie_down_.set_tracer(tracer);
+}
+
+void Fabric::trace_last() {
+  for (auto& each : crossing_) {
+    if (each != nullptr) each->trace_last();
+  }
+  pcie_up_.trace_last();
+  pcie_down_.trace_last();
 }
 
 void Fabric::path(uint32_t domain, uint64_t address, bool write, uint64_t bytes, Charges& to) {
@@ -259,6 +276,7 @@ void Fabric::path(uint32_t domain, uint64_t address, bool write, uint64_t bytes,
       }
       break;
     case Space::kRegister:
+    case Space::kBlock:
     case Space::kNone:
       break;
   }

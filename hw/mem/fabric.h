@@ -40,7 +40,9 @@ class ChipPort {
   virtual void path(uint32_t self, uint32_t chip, bool write, uint64_t bytes, Charges& to) = 0;
 };
 
-enum class Space : uint8_t { kNone, kHbm, kSbuf, kPsum, kHost, kRegister, kPeer };
+// kBlock is memory inside a block (a CC-core's programs): reached like registers, but any access
+// will do.
+enum class Space : uint8_t { kNone, kHbm, kSbuf, kPsum, kHost, kRegister, kBlock, kPeer };
 
 // Where an address leads, and how many contiguous bytes from there lie in the same place.
 struct Location {
@@ -71,11 +73,14 @@ class Fabric {
   void set_host(pcie::HostMemory* host) { host_ = host; }
   pcie::HostMemory* host() const { return host_; }
   void set_port(ChipPort* port) { port_ = port; }
+  // Spans of the busy periods of each direction between cores and over PCIe.
+  void set_tracer(Tracer* tracer);
+  void trace_last();  // those that have not ended for certain
 
   // Puts a register window at a device address. Accesses reach `target` at base + offset in the
   // window. Windows must not overlap; false if they do.
   [[nodiscard]] bool map(uint64_t device, uint64_t size, BusTarget& target, uint64_t base,
-                         const std::string& name);
+                         const std::string& name, Space space = Space::kRegister);
 
   // Control plane. A read that fails leaves zeros.
   bool read(uint64_t address, base::ByteSpan to, bool debug = false);
@@ -114,6 +119,7 @@ class Fabric {
     BusTarget* target;
     uint64_t base;
     std::string name;
+    Space space;
   };
   // Memory that the host refuses to give looks like a bus error to the device; the log tells why.
   uint8_t* in_memory(Memory& memory, uint64_t offset, uint64_t length);
@@ -128,6 +134,7 @@ class Fabric {
   AccessLog& log_;
   pcie::HostMemory* host_ = nullptr;
   ChipPort* port_ = nullptr;
+  Tracer* tracer_ = nullptr;
   std::vector<Mapped> windows_;  // sorted by device address
   mutable size_t last_window_ = 0;
   std::vector<std::unique_ptr<Memory>> hbm_, sbuf_, psum_;

@@ -43,13 +43,13 @@ SocketFabric::SocketFabric(const sc_core::sc_module_name& name, const Fabric::Pa
 SocketFabric::~SocketFabric() = default;
 
 bool SocketFabric::map(uint64_t device, uint64_t size, TargetSocket& socket, uint64_t base,
-                       const std::string& name) {
+                       const std::string& name, Space space) {
   for (auto& route : routes_) {
-    if (route->socket() == &socket) return fabric_.map(device, size, *route, base, name);
+    if (route->socket() == &socket) return fabric_.map(device, size, *route, base, name, space);
   }
   out_.bind(socket);
   routes_.push_back(std::make_unique<Route>(*this, socket, static_cast<int>(routes_.size())));
-  return fabric_.map(device, size, *routes_.back(), base, name);
+  return fabric_.map(device, size, *routes_.back(), base, name, space);
 }
 
 void SocketFabric::b_transport(int, tlm::tlm_generic_payload& trans, sc_core::sc_time&) {

@@ -82,7 +82,7 @@ class SocketFabric : public sc_core::sc_module {
   // Puts the block behind `socket` at a device address, before the simulation starts. A socket may
   // appear in several windows.
   [[nodiscard]] bool map(uint64_t device, uint64_t size, TargetSocket& socket, uint64_t base,
-                         const std::string& name);
+                         const std::string& name, Space space = Space::kRegister);
 
  private:
   class Route;

@@ -128,7 +128,7 @@ base::Result<pcie::BarMapping> Endpoint::bar_map(int bar, uint64_t offset, uint6
     if (!fd) return fd.error();
     return pcie::BarMapping{*fd, target.location.offset, length, true};
   }
-  if (target.location.space == Space::kRegister) {
+  if (target.location.space == Space::kRegister || target.location.space == Space::kBlock) {
     return registers_.map_registers(target.device, length);
   }
   return refuse("this memory has no file behind it");

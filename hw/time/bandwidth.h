@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "hw/stats.h"
 #include "hw/time/event_queue.h"
 
 namespace hw {
@@ -50,6 +51,7 @@ class BandwidthResource {
   }
   // As reserve, by the claiming run itself.
   base::Ps commit(base::Ps at, uint64_t bytes, base::Ps extra) {
+    if (tracer_ != nullptr && at > state_.end) trace_last();
     const base::Ps idle_until = at > state_.end ? at : state_.end;
     advance(state_, rate_, at, bytes, extra);
     total_bytes_ += bytes;
@@ -66,6 +68,18 @@ class BandwidthResource {
     return state.end;
   }
 
+  // From now on each busy period becomes a span of `tracer` when the next one begins.
+  void set_tracer(Tracer* tracer) { tracer_ = tracer; }
+  // Reports what is known of the last busy period; what follows it without a gap gets its own span.
+  void trace_last() {
+    if (tracer_ == nullptr || state_.end <= traced_until_) return;
+    if (track_ == kNoTrack) track_ = tracer_->track(name_);
+    const base::Ps begin = state_.begin > traced_until_ ? state_.begin : traced_until_;
+    tracer_->span(track_, begin, state_.end, "busy", total_bytes_ - traced_bytes_);
+    traced_until_ = state_.end;
+    traced_bytes_ = total_bytes_;
+  }
+
   Run* run() const { return run_; }
   void set_run(Run* run) { run_ = run; }
 
@@ -76,6 +90,11 @@ class BandwidthResource {
   uint64_t total_bytes_ = 0;
   base::Ps busy_ps_ = 0;
   Run* run_ = nullptr;
+  static constexpr uint32_t kNoTrack = ~0u;
+  Tracer* tracer_ = nullptr;
+  uint32_t track_ = kNoTrack;
+  base::Ps traced_until_ = 0;
+  uint64_t traced_bytes_ = 0;
 };
 
 // What one packet asks of each resource of its path; a resource appears once.

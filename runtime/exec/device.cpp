@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "driver/ndl/ndl.h"
+#include "driver/ndl/nrt/nds/neuron_ds.h"
 #include "runtime/nrt/log.h"
 #include "runtime/nrt/status.h"
 
@@ -16,6 +17,52 @@ namespace {
 constexpr size_t kReadBatch = 64;    // the driver refuses more than 100 (driver-ioctl.md 3.2.1)
 constexpr size_t kWriteBatch = 512;  // bounds the driver's temporary copy
 constexpr uint64_t kCopyBatch = 1ull << 30;  // ndl-api.md 3.4: keep requests below 4 GiB
+
+// Counter of the datastore for a status, or -1 (nrt-api.md 2.3).
+int counter_of(int status) {
+  switch (status) {
+    case NRT_SUCCESS:
+      return NDS_NC_COUNTER_INFER_COMPLETED;
+    case NRT_FAILURE:
+      return NDS_NC_COUNTER_GENERIC_FAIL;
+    case NRT_TIMEOUT:
+      return NDS_NC_COUNTER_INFER_TIMED_OUT;
+    case NRT_EXEC_BAD_INPUT:
+      return NDS_NC_COUNTER_INFER_INCORRECT_INPUT;
+    case NRT_HW_ERROR:
+      return NDS_NC_COUNTER_ERR_HW;
+    case NRT_EXEC_COMPLETED_WITH_ERR:
+      return NDS_NC_COUNTER_INFER_COMPLETED_WITH_ERR;
+    case NRT_EXEC_COMPLETED_WITH_NUM_ERR:
+      return NDS_NC_COUNTER_INFER_COMPLETED_WITH_NUM_ERR;
+    case NRT_RESOURCE:
+      return NDS_NC_COUNTER_ERR_RESOURCE;
+    case NRT_LOAD_NOT_ENOUGH_NC:
+      return NDS_NC_COUNTER_ERR_RESOURCE_NC;
+    case NRT_QUEUE_FULL:
+      return NDS_NC_COUNTER_INFER_FAILED_TO_QUEUE;
+    case NRT_INVALID:
+      return NDS_NC_COUNTER_ERR_INVALID;
+    case NRT_UNSUPPORTED_NEFF_VERSION:
+      return NDS_NC_COUNTER_ERR_UNSUPPORTED_NEFF_VERSION;
+    case NRT_EXEC_OOB:
+      return NDS_NC_COUNTER_OOB;
+    case NRT_EXEC_HW_ERR_COLLECTIVES:
+      return NDS_EXT_NC_COUNTER_HW_ERR_COLLECTIVES;
+    case NRT_EXEC_HW_ERR_HBM_UE:
+      return NDS_EXT_NC_COUNTER_HW_ERR_HBM_UE;
+    case NRT_EXEC_HW_ERR_NC_UE:
+      return NDS_EXT_NC_COUNTER_HW_ERR_NC_UE;
+    case NRT_EXEC_HW_ERR_DMA_ABORT:
+      return NDS_EXT_NC_COUNTER_HW_ERR_DMA_ABORT;
+    case NRT_EXEC_SW_NQ_OVERFLOW:
+      return NDS_EXT_NC_COUNTER_ERR_SW_NQ_OVERFLOW;
+    case NRT_EXEC_HW_ERR_REPAIRABLE_HBM_UE:
+      return NDS_EXT_NC_COUNTER_HW_ERR_REPAIRABLE_HBM_UE;
+    default:
+      return -1;
+  }
+}
 
 }  // namespace
 
@@ -44,6 +91,11 @@ base::Result<std::shared_ptr<Device>> Device::open(int index) {
     host_id = static_cast<uint32_t>(index);
   }
   device->chip_ = host_id;
+  if (nds_open(device->handle_, 0, &device->datastore_) != 0) {
+    device->datastore_ = nullptr;
+    log(LogLevel::kWarn, Component::kTdrv, "tdrv_init_mla_phase1",
+        "nd%d has no datastore: no counters", index);
+  }
   return device;
 }
 
@@ -57,7 +109,19 @@ bool Device::usable() const {
 
 void Device::close() {
   if (!open_.exchange(false)) return;
-  if (owner_ == getpid()) ndl_close_device(handle_);
+  if (owner_ != getpid()) return;
+  if (datastore_ != nullptr) nds_close(datastore_);
+  ndl_close_device(handle_);
+}
+
+void Device::count_status(uint32_t nc, int status) {
+  const int counter = counter_of(status);
+  if (datastore_ == nullptr || counter < 0) return;
+  if (nds_increment_nc_counter(datastore_, static_cast<int>(nc), static_cast<uint32_t>(counter),
+                               1) != 0) {
+    log(LogLevel::kDebug, Component::kTdrv, "nds_increment_nc_counter", "Counter %d is refused",
+        counter);
+  }
 }
 
 base::Status Device::write_registers(const std::vector<RegisterWrite>& writes) {

@@ -15,6 +15,7 @@
 #include "base/span.h"
 
 struct ndl_device;
+struct nds_instance;
 
 namespace nrt {
 
@@ -39,6 +40,9 @@ class Device {
   uint32_t chip() const { return chip_; }  // platform-wide number
   const contract::AddressMap& map() const { return map_; }
 
+  // One more result of this status on core `nc` in the counters that tools read (nrt-api.md 2.3).
+  void count_status(uint32_t nc, int status);
+
   // In order, in as few requests as possible.
   base::Status write_registers(const std::vector<RegisterWrite>& writes);
   base::Result<std::vector<uint32_t>> read_registers(const std::vector<uint64_t>& bar0_offsets);
@@ -47,6 +51,7 @@ class Device {
   Device() = default;
 
   ndl_device* handle_ = nullptr;
+  nds_instance* datastore_ = nullptr;  // null: the driver has none, counting is skipped
   int index_ = 0;
   uint32_t chip_ = 0;
   pid_t owner_ = 0;

@@ -63,12 +63,13 @@ class Translator {
 
   void add_stores(const StorePair& stores, Instruction* carrier) {
     carrier->opcode = Opcode::kWrite;
+    const bool two = stores.count == 2;
     carrier->operands.write = {stores.address[0],
-                               stores.address[1],
+                               two ? stores.address[1] : 0,
                                stores.value[0],
-                               stores.value[1],
+                               two ? stores.value[1] : 0,
                                4,
-                               static_cast<uint8_t>(stores.count == 2 ? 4 : 0)};
+                               static_cast<uint8_t>(two ? 4 : 0)};
     add(*carrier);
   }
 

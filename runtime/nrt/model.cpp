@@ -171,7 +171,9 @@ base::Status Model::execute(const TensorSet& inputs, const TensorSet& outputs, i
     if (i > 0) {
       if (base::Status s = feed_back(*list); !s.ok()) return s;
     }
-    if (base::Status s = run_once(*list); !s.ok()) {
+    const base::Status s = run_once(*list);
+    core_.device().count_status(core_.nc(), s.ok() ? NRT_SUCCESS : status_of(s.error()));
+    if (!s.ok()) {
       log(LogLevel::kError, Component::kNmgr, "dlr_infer",
           "Inference completed with err: %d. mode->h_nn=%u, lnc=%u",
           static_cast<int>(status_of(s.error())), id_, core_.vnc());

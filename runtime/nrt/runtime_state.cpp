@@ -253,7 +253,10 @@ base::Result<std::shared_ptr<Model>> Runtime::load(base::ConstByteSpan file, int
   options.target_lnc = 1;
   options.available_cores = core_count();
   auto neff = neff::load(file, options);
-  if (!neff) return neff.error();
+  if (!neff) {
+    (*chosen)->device().count_status((*chosen)->nc(), status_of(neff.error()));
+    return neff.error();
+  }
   for (const std::string& warning : neff->warnings) {
     log(LogLevel::kWarn, Component::kNmgr, "kmgr_load_nn", "%s", warning.c_str());
   }
@@ -267,7 +270,10 @@ base::Result<std::shared_ptr<Model>> Runtime::load(base::ConstByteSpan file, int
     where.communicator = *made;
   }
   auto program = LoadedProgram::load(**chosen, std::move(*neff), where);
-  if (!program) return program.error();
+  if (!program) {
+    (*chosen)->device().count_status((*chosen)->nc(), status_of(program.error()));
+    return program.error();
+  }
   ++(*chosen)->loaded_models;
   auto model = std::make_shared<Model>(where.model_id, where.name, read_execution_timeout(),
                                        **chosen, std::move(*program));

@@ -88,8 +88,8 @@ TEST_F(CcCores, RunsAnOperationInItsTime) {
   const base::Ps before = bench_.queue.now();
   write(0, sem::kInc + 4 * 4, 1);
   bench_.queue.run_all();
-  // 1 ps to react, 50 ns for the wait, 50 ns for the add, 50 ns for DONE.
-  EXPECT_EQ(bench_.queue.now() - before, base::ns(150) + 1);
+  // 1 ps to react, 100 ns for the wait, 100 ns for the add, 100 ns for DONE.
+  EXPECT_EQ(bench_.queue.now() - before, base::ns(300) + 1);
   EXPECT_EQ(read(1, sem::kRead + 4 * 9), 2u);
   EXPECT_EQ(status(0), CcStatus::kIdle);
 }

@@ -59,12 +59,10 @@ TEST(Executor, WaitingForeverIsRest) {
   });
   EXPECT_EQ(b.run(), RunOutcome::kQuiescent);
   EXPECT_FALSE(done);
-  EXPECT_EQ(b.machine.who_waits(),
-            std::vector<std::string>{"driver task sleeper waits to be woken"});
+  EXPECT_TRUE(b.machine.who_waits().empty());
   executor.wake(&channel);  // from outside, while the machine rests
   EXPECT_EQ(b.run(), RunOutcome::kQuiescent);
   EXPECT_TRUE(done);
-  EXPECT_TRUE(b.machine.who_waits().empty());
 }
 
 TEST(Executor, WorkersAreReused) {

@@ -143,8 +143,8 @@ TEST(Machine, BarriersOpenWhenTheMachineRests) {
             RunOutcome::kQuiescent);
   EXPECT_EQ(b.get(b.map().topsp(2).bar0 + sem::kRead), 2u);
   EXPECT_EQ(b.machine.barrier_releases(), 1u);
-  // 100 ns to open, 50 for the record, 50 for the add, 50 for DONE.
-  EXPECT_EQ(b.machine.now() - task_end, base::ns(250));
+  // 100 ns to open, 100 for the record, 100 for the add, 100 for DONE.
+  EXPECT_EQ(b.machine.now() - task_end, base::ns(400));
   EXPECT_TRUE(b.machine.who_waits().empty());
 }
 
@@ -199,6 +199,26 @@ TEST(Machine, SliceExpiresOnAnEndlessLoop) {
   EXPECT_EQ(b.machine.run_to_quiescence(base::us(10)), RunOutcome::kSliceExpired);
   b.put(b.map().topsp(0).bar0 + cc::kControl, 4);
   EXPECT_EQ(b.run(), RunOutcome::kQuiescent);
+}
+
+// hw-registers.md 6.3: programs reach a CC-core by DMA.
+TEST(Machine, DmaLoadsCcPrograms) {
+  MachineBench b;
+  b.host.bytes.resize(0x10000);
+  for (uint32_t i = 0; i < 256; ++i) b.host.bytes[0x4000 + i] = static_cast<uint8_t>(i + 1);
+  const uint64_t program = b.map().topsp(1).device + contract::topsp::kProgram;
+  put_descriptor(b, 0x1000, contract::desc::tx_copy(b.host_address(0x4000), 256, 1));
+  put_descriptor(b, 0x2000, contract::desc::rx(program + 32, 256, 1));
+  set_up_queue(b, 0, b.host_address(0x1000), 64);
+  set_up_queue(b, contract::kS2mOffset, b.host_address(0x2000), 64);
+  const uint64_t doorbell =
+      b.map().udma(b.map().h2t_engine(0)).bar0 + udma::kM2sQ + udma::kM2sQTailInc;
+  b.put(doorbell + contract::kS2mOffset, 1);
+  b.put(doorbell, 1);
+  EXPECT_EQ(b.run(), RunOutcome::kQuiescent);
+  EXPECT_TRUE(b.machine.who_waits().empty());
+  EXPECT_EQ(b.get(b.map().topsp(1).bar0 + contract::topsp::kProgram + 32), 0x0403'0201u);
+  EXPECT_EQ(b.get(b.map().topsp(1).bar0 + contract::topsp::kProgram + 32 + 252), 0x00FF'FEFDu);
 }
 
 TEST(Machine, SlicesReachAFarEvent) {
@@ -307,7 +327,7 @@ TEST(Machine, TracesEnginesAndCcCores) {
   EXPECT_EQ(waited, 1u);
   EXPECT_EQ(spans.spans,
             (std::vector<std::string>{"d0.cc5 trigger 100000", "d0.cc5 semaphore wait 500001",
-                                      "d0.cc5 semaphore wait 50000", "d0.cc5 done 50000"}));
+                                      "d0.cc5 semaphore wait 100000", "d0.cc5 done 100000"}));
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ TEST_F(ReportTest, OverridesAndEstimatesAreNamed) {
       json["timing"].dump(),
       R"({"file":"trn1","overrides":[{"name":"dma.engine_gbps","value":"8.5","unit":"GB/s"}]})");
   EXPECT_EQ(json["fidelity"]["approximate"].dump(),
-            R"([{"parameter":"cc.instr_ns","status":"A"}])");
+            R"([{"parameter":"cc.instr_ns","status":"M"}])");
 }
 
 TEST_F(ReportTest, FidelityAndWarnings) {

@@ -137,12 +137,19 @@ class Bench::Impl {
     base::Result<std::string> arch = arch_name();
     if (!arch) return arch.error();
     arch_ = *arch;
+    const NRT_STATUS counted = nrt_get_visible_vnc_count(&cores_);
+    if (counted != NRT_SUCCESS) return status_error("nrt_get_visible_vnc_count", counted);
     return start_trace();
   }
 
   base::Result<Measurement> measure(uint64_t size) {
     Measurement m;
     m.size = size;
+    if (o_.local_ranks > cores_) {
+      return base::Error{base::Fault::kResource, 1, "nccom-test",
+                         std::to_string(o_.local_ranks) + " ranks, but " + std::to_string(cores_) +
+                             " NeuronCores are visible to this process"};
+    }
     const uint32_t total = o_.iterations + o_.warmup;
     if (o_.repeat_neff && total > kMaxOperations) {
       return base::Error{base::Fault::kUnsupported, 1, "nccom-test",
@@ -168,10 +175,12 @@ class Bench::Impl {
     const base::Result<Program> program = make_program(o_, size, count, arch_);
     if (!program) return program.error();
     std::vector<RankResult> results(o_.local_ranks);
+    Agreement agreement(o_.local_ranks);
     std::vector<std::thread> threads;
     for (uint32_t i = 0; i < o_.local_ranks; ++i) {
-      threads.emplace_back(
-          [&, i] { results[i] = run_rank(o_, *program, size, o_.rank_start + i, executions); });
+      threads.emplace_back([&, i] {
+        results[i] = run_rank(o_, *program, size, o_.rank_start + i, executions, &agreement);
+      });
     }
     for (std::thread& thread : threads) thread.join();
     const base::Result<std::vector<OpDuration>> events = fetch_events();
@@ -224,6 +233,7 @@ class Bench::Impl {
 
   Options o_;
   bool running_ = false;
+  uint32_t cores_ = 0;
   std::string arch_;
 };
 

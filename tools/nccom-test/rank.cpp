@@ -35,9 +35,10 @@ class Rank {
         rank_(rank),
         vnc_(static_cast<int32_t>(rank - options.rank_start)) {}
 
-  RankResult run(const Program& program, uint32_t executions) {
+  RankResult run(const Program& program, uint32_t executions, Agreement* agreement) {
     RankResult result;
     result.status = prepare(program);
+    if (!agreement->vote(result.status.ok())) return result;
     for (uint32_t i = 0; i < executions && result.status; ++i) {
       const NRT_STATUS rc = nrt_execute(model_.get(), inputs_.get(), outputs_.get());
       if (rc != NRT_SUCCESS) result.status = status_error("nrt_execute", rc);
@@ -150,8 +151,16 @@ base::Error status_error(const char* call, int status) {
 }
 
 RankResult run_rank(const Options& options, const Program& program, uint64_t size, uint32_t rank,
-                    uint32_t executions) {
-  return Rank(options, size, rank).run(program, executions);
+                    uint32_t executions, Agreement* agreement) {
+  return Rank(options, size, rank).run(program, executions, agreement);
+}
+
+bool Agreement::vote(bool yes) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  unanimous_ = unanimous_ && yes;
+  if (--missing_ == 0) all_here_.notify_all();
+  all_here_.wait(lock, [&] { return missing_ == 0; });
+  return unanimous_;
 }
 
 base::Status compare_ranks(const Options& o, const std::vector<RankResult>& results) {

@@ -1,7 +1,9 @@
 // One rank: load a NEFF, execute it, check the output.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "base/error.h"
@@ -15,9 +17,24 @@ struct RankResult {
   std::vector<uint8_t> output;  // with --check
 };
 
-// Runs in a thread of its own. `vnc`: process-relative core.
+// Threads agree before they execute: a rank that could not load must not leave its peers waiting.
+class Agreement {
+ public:
+  explicit Agreement(uint32_t members) : missing_(members) {}
+  // Waits for all members; true if all said yes.
+  bool vote(bool yes);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable all_here_;
+  uint32_t missing_;
+  bool unanimous_ = true;
+};
+
+// Runs in a thread of its own. A rank that
+// stops because of another reports success and no output.
 RankResult run_rank(const Options& options, const Program& program, uint64_t size, uint32_t rank,
-                    uint32_t executions);
+                    uint32_t executions, Agreement* agreement);
 
 // Outputs of the local ranks of a group must be equal bit for bit (all-reduce, all-gather).
 base::Status compare_ranks(const Options& options, const std::vector<RankResult>& results);

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""nccom-test on an emulated trn1.2xlarge: checked data for every operation and both algorithms, times
+that neither --check nor --timing-only nor a second run changes, two processes, argument errors.
+
+usage: end_to_end_test.py <directory with soma and nccom-test>"""
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BIN = sys.argv.pop(1)
+SOMA = os.path.join(BIN, "soma")
+NCCOM = os.path.join(BIN, "nccom-test")
+LIMIT_S = 60
+
+
+def run(arguments, soma=(), env=None, command=None):
+    line = [SOMA, "run", "--platform", "trn1.2xlarge", *soma, "--", *(command or [NCCOM, *arguments])]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=LIMIT_S,
+                          env={**os.environ, **(env or {})})
+    return done.returncode, done.stdout, done.stderr
+
+
+def words(text):
+    return text.split()
+
+
+class EndToEnd(unittest.TestCase):
+    def good(self, arguments, **more):
+        code, out, err = run(arguments, **more)
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("Avg bus bandwidth:\t", out)
+        return out
+
+    def test_every_operation_and_algorithm_computes_right(self):
+        for operation in ("allr", "allg", "redsct"):
+            for algorithm in ("ring", "mesh"):
+                out = self.good(words(f"-r 2 -b 2 -e 200002 -i 66666 -n 9 -w 1 -d bf16 -c --show-algorithm {operation}"),
+                                env={"NCCOM_CC_ALGO": f"{operation}:{algorithm}"})
+                self.assertEqual(out.count(f" {algorithm}\n"), 4, out)
+
+    def test_types(self):
+        for dtype in ("uint8", "int8", "fp8", "int16", "fp16", "uint32", "fp32"):
+            self.good(words(f"-r 2 -b 3000 -e 3000 -n 1 -w 0 -d {dtype} -c allr"))
+        self.good(words("-r 2 -b 3000 -e 3000 -n 1 -w 0 -d int32 -c all_ones redsct"))
+
+    def test_nothing_but_the_machine_changes_times(self):
+        line = words("-r 2 -b 1kb -e 1mb -f 32 -n 3 -w 1 -d bf16 allr")
+        first = self.good(line)
+        self.assertEqual(self.good(line), first)
+        self.assertEqual(self.good([*line, "--check"]), first)
+        self.assertEqual(self.good(line, soma=["--timing-only"]), first)
+
+    def test_repeated_executions_of_one_neff(self):
+        self.good(words("-r 2 -b 4096 -e 4096 -n 2 -w 1 -I 8 -W 1 -d int32 -c -t avg p50 allr"))
+
+    def test_two_processes(self):
+        with tempfile.TemporaryDirectory() as directory:
+            one = (f"{NCCOM} -r 2 --x-rank-start $R --x-local-ranks 1 -b 1kb -e 1mb -f 32 -n 3 -w 1 -d bf16 -c "
+                   f"allr >{directory}/$R")
+            script = (f"export NEURON_RT_ROOT_COMM_ID=127.0.0.1:$P; "
+                      f"R=0 NEURON_RT_VISIBLE_CORES=0 bash -c '{one}' & first=$!; R=1 NEURON_RT_VISIBLE_CORES=1 bash -c '{one}' "
+                      f"|| exit 9; wait $first")
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                port = probe.getsockname()[1]
+            code, out, err = run([], command=["bash", "-c", script], env={"P": str(port)})
+            self.assertEqual(code, 0, out + err)
+            with open(os.path.join(directory, "0"), encoding="ascii") as file:
+                table = file.read()
+        self.assertEqual(table, self.good(words("-r 2 -b 1kb -e 1mb -f 32 -n 3 -w 1 -d bf16 allr")))
+
+    def test_errors(self):
+        code, out, err = run(words("-r 2 nothing"))
+        self.assertEqual(code, 2)
+        self.assertIn("nccom-test: error: argument operation: invalid choice: 'nothing'", err)
+        code, out, err = run(words("-r 3 -b 1kb -e 1kb allr"))
+        self.assertEqual(code, 1)
+        self.assertIn("1 errors found - test failed", out)
+
+    def test_without_a_driver(self):
+        done = subprocess.run([NCCOM, "-r", "2", "allr"], capture_output=True, text=True, timeout=LIMIT_S,
+                              env={**os.environ, "LD_LIBRARY_PATH": os.path.join(BIN, "../lib")}, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("Neuron DKMS Driver is not running!", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

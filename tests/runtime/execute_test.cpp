@@ -1,0 +1,306 @@
+// Loading and executing NEFFs on the fake device: data, replay of rings, bindings, statuses.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include <nrt/nrt.h>
+
+#include <nrt/nrt_experimental.h>
+#include <nrt/nrt_sys_trace.h>
+
+#include "arch/contract/engine.h"
+#include "driver/ndl/ndl.h"
+#include "neff_loader/pack.h"
+#include "tests/runtime/fake_ndl.h"
+
+namespace {
+
+constexpr size_t kElements = 8192;
+constexpr size_t kBytes = kElements * sizeof(float);
+
+std::vector<neff::Member> example(const char* name) {
+  std::vector<neff::Member> members;
+  const std::filesystem::path root = std::filesystem::path(EXAMPLES) / "neff" / name;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+    if (!entry.is_regular_file()) continue;
+    std::ifstream file(entry.path(), std::ios::binary);
+    neff::Member member;
+    member.name = std::filesystem::relative(entry.path(), root).generic_string();
+    member.data.assign(std::istreambuf_iterator<char>(file), {});
+    members.push_back(std::move(member));
+  }
+  return members;
+}
+
+std::vector<uint8_t> packed(const std::vector<neff::Member>& members) {
+  neff::PackOptions options;
+  options.name = "test";
+  auto file = neff::pack(members, options);
+  EXPECT_TRUE(file.ok()) << (file.ok() ? "" : file.error().message());
+  return *file;
+}
+
+class Execute : public testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("NEURON_RT_LOG_LEVEL", "QUIET", 1);
+    unsetenv("NEURON_RT_EXEC_TIMEOUT");
+    fake::reset();
+    ASSERT_EQ(nrt_init(NRT_FRAMEWORK_TYPE_NO_FW, "", ""), NRT_SUCCESS);
+  }
+  void TearDown() override { nrt_close(); }
+
+  void load(int core = -1) {
+    const std::vector<uint8_t> file = packed(example("vector_add"));
+    ASSERT_EQ(nrt_load(file.data(), file.size(), core, -1, &model_), NRT_SUCCESS);
+    ASSERT_EQ(nrt_allocate_tensor_set(&inputs_), NRT_SUCCESS);
+    ASSERT_EQ(nrt_allocate_tensor_set(&outputs_), NRT_SUCCESS);
+    for (const char* name : {"a", "b", "c"}) bind(name, allocate());
+  }
+  nrt_tensor_t* allocate(nrt_tensor_placement_t placement = NRT_TENSOR_PLACEMENT_DEVICE,
+                         size_t size = kBytes, int core = 0) {
+    nrt_tensor_t* t = nullptr;
+    EXPECT_EQ(nrt_tensor_allocate(placement, core, size, "", &t), NRT_SUCCESS);
+    return t;
+  }
+  void bind(const std::string& name, nrt_tensor_t* tensor) {
+    EXPECT_EQ(nrt_add_tensor_to_tensor_set(name == "c" ? outputs_ : inputs_, name.c_str(), tensor),
+              NRT_SUCCESS);
+  }
+  nrt_tensor_t* bound(const std::string& name) {
+    nrt_tensor_t* t = nullptr;
+    EXPECT_EQ(nrt_get_tensor_from_tensor_set(name == "c" ? outputs_ : inputs_, name.c_str(), &t),
+              NRT_SUCCESS);
+    return t;
+  }
+  void fill(const std::string& name, float scale) {
+    std::vector<float> data(kElements);
+    for (size_t i = 0; i < kElements; ++i) data[i] = scale * static_cast<float>(i % 1000);
+    EXPECT_EQ(nrt_tensor_write(bound(name), data.data(), 0, kBytes), NRT_SUCCESS);
+  }
+  void expect_sum(float scale) {
+    std::vector<float> data(kElements);
+    EXPECT_EQ(nrt_tensor_read(bound("c"), data.data(), 0, kBytes), NRT_SUCCESS);
+    for (size_t i = 0; i < kElements; ++i) {
+      ASSERT_EQ(data[i], scale * static_cast<float>(i % 1000)) << i;
+    }
+  }
+  NRT_STATUS execute() { return nrt_execute(model_, inputs_, outputs_); }
+
+  nrt_model_t* model_ = nullptr;
+  nrt_tensor_set_t* inputs_ = nullptr;
+  nrt_tensor_set_t* outputs_ = nullptr;
+};
+
+TEST_F(Execute, NineExecutionsInARowWrapTheRings) {
+  load();
+  for (int round = 1; round <= 9; ++round) {
+    fill("a", static_cast<float>(round));
+    fill("b", 2);
+    ASSERT_EQ(execute(), NRT_SUCCESS);
+    expect_sum(static_cast<float>(round) + 2);
+  }
+  EXPECT_EQ(fake::counter(0, NDS_NC_COUNTER_INFER_COMPLETED), 9u);
+  EXPECT_EQ(nrt_tensor_check_output_completion(bound("c"), 0, 9), NRT_SUCCESS);
+  EXPECT_EQ(nrt_tensor_check_output_completion(bound("c"), 0, 10), NRT_TIMEOUT);
+}
+
+TEST_F(Execute, AnUnchangedBindingCostsNothing) {
+  load();
+  ASSERT_EQ(execute(), NRT_SUCCESS);
+  const size_t uploads = fake::descriptor_uploads();
+  const size_t inits = fake::queue_inits();
+  EXPECT_EQ(inits, 32u);  // two queue sets of 16 engines
+  ASSERT_EQ(execute(), NRT_SUCCESS);
+  EXPECT_EQ(fake::descriptor_uploads(), uploads);
+  EXPECT_EQ(fake::queue_inits(), inits);
+}
+
+TEST_F(Execute, AChangedBindingRewritesItsDescriptorsOnly) {
+  load();
+  fill("a", 1);
+  fill("b", 1);
+  ASSERT_EQ(execute(), NRT_SUCCESS);
+  const size_t uploads = fake::descriptor_uploads();
+  bind("a", allocate());
+  fill("a", 5);
+  ASSERT_EQ(execute(), NRT_SUCCESS);
+  expect_sum(6);
+  EXPECT_EQ(fake::descriptor_uploads(), uploads + 16);  // the reading rings of the input queue
+}
+
+TEST_F(Execute, InPlaceAndHostTensors) {
+  load();
+  bind("c", bound("a"));
+  fill("a", 3);
+  fill("b", 4);
+  ASSERT_EQ(execute(), NRT_SUCCESS);
+  expect_sum(7);
+  bind("b", allocate(NRT_TENSOR_PLACEMENT_VIRTUAL));
+  bind("c", allocate(NRT_TENSOR_PLACEMENT_VIRTUAL));
+  bind("a", allocate(NRT_TENSOR_PLACEMENT_HOST));
+  fill("a", 10);
+  fill("b", 20);
+  ASSERT_EQ(execute(), NRT_SUCCESS);
+  expect_sum(30);
+}
+
+TEST_F(Execute, TwoModelsShareACore) {
+  load(0);
+  fill("a", 1);
+  fill("b", 2);
+  ASSERT_EQ(execute(), NRT_SUCCESS);
+  nrt_model_t* first = model_;
+  const std::vector<uint8_t> file = packed(example("vector_add"));
+  ASSERT_EQ(nrt_load(file.data(), file.size(), 0, 1, &model_), NRT_SUCCESS);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(execute(), NRT_SUCCESS);
+    std::swap(first, model_);
+  }
+  expect_sum(3);
+  EXPECT_EQ(nrt_unload(first), NRT_SUCCESS);
+  ASSERT_EQ(execute(), NRT_SUCCESS);
+  EXPECT_EQ(nrt_unload(first), NRT_INVALID_HANDLE);
+}
+
+TEST_F(Execute, UnloadFreesEverything) {
+  const size_t before = fake::live_chunks();
+  load();
+  nrt_tensor_info_array_t* info = nullptr;
+  ASSERT_EQ(nrt_get_model_tensor_info(model_, &info), NRT_SUCCESS);
+  ASSERT_EQ(execute(), NRT_SUCCESS);
+  ASSERT_EQ(nrt_unload(model_), NRT_SUCCESS);
+  for (const char* name : {"a", "b", "c"}) {  // after the unload, by name, as clients do
+    nrt_tensor_t* t = bound(name);
+    nrt_tensor_free(&t);
+  }
+  EXPECT_EQ(fake::live_chunks(), before);
+  ASSERT_EQ(info->tensor_count, 3u);
+  EXPECT_STREQ(info->tensor_array[2].name, "c");
+  EXPECT_EQ(info->tensor_array[2].usage, NRT_TENSOR_USAGE_OUTPUT);
+  EXPECT_EQ(info->tensor_array[0].dtype, NRT_DTYPE_FLOAT32);
+  ASSERT_EQ(info->tensor_array[0].ndim, 2u);
+  EXPECT_EQ(info->tensor_array[0].shape[1], 64u);
+  nrt_free_model_tensor_info(info);
+}
+
+TEST_F(Execute, ArgumentErrors) {
+  load();
+  EXPECT_EQ(nrt_execute(nullptr, inputs_, outputs_), NRT_INVALID_HANDLE);
+  EXPECT_EQ(nrt_execute(model_, nullptr, outputs_), NRT_INVALID);
+  EXPECT_EQ(nrt_execute_repeat(model_, inputs_, outputs_, 0), NRT_INVALID);
+  bind("a", allocate(NRT_TENSOR_PLACEMENT_DEVICE, kBytes - 4));
+  EXPECT_EQ(execute(), NRT_INVALID);
+  nrt_tensor_t* empty = nullptr;
+  ASSERT_EQ(nrt_tensor_allocate_empty("", &empty), NRT_SUCCESS);
+  bind("a", empty);
+  EXPECT_EQ(execute(), NRT_EXEC_BAD_INPUT);
+  bind("a", allocate(NRT_TENSOR_PLACEMENT_DEVICE, kBytes, 1));  // the other core's memory
+  EXPECT_EQ(execute(), NRT_EXEC_BAD_INPUT);
+  nrt_tensor_t* freed = allocate();
+  bind("a", freed);
+  nrt_tensor_free(&freed);
+  EXPECT_EQ(execute(), NRT_INVALID);
+  bind("a", allocate());
+  EXPECT_EQ(nrt_execute_repeat(model_, inputs_, outputs_, 3), NRT_SUCCESS);
+}
+
+TEST_F(Execute, LoadErrors) {
+  std::vector<uint8_t> file = packed(example("vector_add"));
+  EXPECT_EQ(nrt_load(nullptr, 1, -1, -1, &model_), NRT_INVALID);
+  EXPECT_EQ(nrt_load(file.data(), 1023, -1, -1, &model_), NRT_INVALID);
+  EXPECT_EQ(nrt_load(file.data(), file.size(), 2, -1, &model_), NRT_INVALID);
+  EXPECT_EQ(nrt_load(file.data(), file.size(), -1, 7, &model_), NRT_INVALID);
+  EXPECT_EQ(nrt_load_collectives(file.data(), file.size(), 0, 1, 2, 2, &model_), NRT_INVALID);
+  const std::vector<uint8_t> collective = packed(example("allreduce_two_ranks"));
+  EXPECT_EQ(nrt_load(collective.data(), collective.size(), 0, 1, &model_), NRT_INVALID);
+  unsetenv("NEURON_RT_ROOT_COMM_ID");
+  EXPECT_EQ(nrt_load_collectives(collective.data(), collective.size(), 0, 1, 0, 2, &model_),
+            NRT_FAILURE);
+  const size_t before = fake::live_chunks();
+  fake::options().memory_limit = 1 << 17;
+  EXPECT_EQ(nrt_load(file.data(), file.size(), 0, -1, &model_), NRT_RESOURCE);
+  EXPECT_EQ(fake::live_chunks(), before);
+  EXPECT_EQ(model_, nullptr);
+}
+
+TEST_F(Execute, EngineErrorsBecomeStatusesAndStopTheCore) {
+  load();
+  const struct {
+    contract::EngineError error;
+    NRT_STATUS status;
+  } kCases[] = {{contract::EngineError::kBadInstruction, NRT_INVALID},
+                {contract::EngineError::kBadOperand, NRT_EXEC_COMPLETED_WITH_ERR},
+                {contract::EngineError::kBusError, NRT_HW_ERROR}};
+  for (const auto& c : kCases) {
+    fake::options().error_engine = 4;
+    fake::options().error_code = static_cast<uint32_t>(c.error);
+    EXPECT_EQ(execute(), c.status);
+    EXPECT_EQ(execute(), NRT_EXEC_UNIT_UNRECOVERABLE);
+    nrt_close();
+    fake::reset();
+    ASSERT_EQ(nrt_init(NRT_FRAMEWORK_TYPE_NO_FW, "", ""), NRT_SUCCESS);
+    load();
+  }
+  EXPECT_EQ(execute(), NRT_SUCCESS);
+}
+
+TEST_F(Execute, HangsEndWithTheirCause) {
+  setenv("NEURON_RT_EXEC_TIMEOUT", "1", 1);
+  load();
+  fake::options().hang = true;
+  EXPECT_EQ(execute(), NRT_TIMEOUT);
+  EXPECT_EQ(fake::counter(0, NDS_NC_COUNTER_INFER_TIMED_OUT), 1u);
+  EXPECT_EQ(execute(), NRT_EXEC_UNIT_UNRECOVERABLE);
+}
+
+TEST_F(Execute, AnAbortedDmaEngineIsFoundBeforeTheTimeout) {
+  load();  // the default limit: half a minute
+  fake::options().hang = true;
+  fake::options().dma_abort = true;
+  EXPECT_EQ(execute(), NRT_EXEC_HW_ERR_DMA_ABORT);
+}
+
+TEST_F(Execute, SystemTraceGivesOnePairPerExecution) {
+  load();
+  ASSERT_EQ(execute(), NRT_SUCCESS);  // not captured
+  nrt_sys_trace_config_t* config = nullptr;
+  ASSERT_EQ(nrt_sys_trace_config_allocate(&config), NRT_SUCCESS);
+  nrt_sys_trace_config_set_capture_enabled_for_nc(config, 1, false);
+  ASSERT_EQ(nrt_sys_trace_start(config), NRT_SUCCESS);
+  nrt_sys_trace_config_free(config);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(execute(), NRT_SUCCESS);
+  char* text = nullptr;
+  size_t size = 0;
+  ASSERT_EQ(nrt_sys_trace_fetch_events(&text, &size, nullptr), NRT_SUCCESS);
+  EXPECT_EQ(std::strlen(text), size);
+  const auto document = nlohmann::json::parse(text, text + size);
+  nrt_sys_trace_buffer_free(text);
+  std::map<uint64_t, std::vector<nlohmann::json>> running;
+  for (const auto& event : document["events"]) {
+    if (event["event_type"] == "nc_exec_running") running[event["tracking_id"]].push_back(event);
+  }
+  ASSERT_EQ(running.size(), 3u);
+  for (const auto& [id, pair] : running) {
+    ASSERT_EQ(pair.size(), 2u);
+    EXPECT_EQ(pair[0]["phase"], "start");
+    EXPECT_EQ(pair[1]["phase"], "stop");
+    const uint64_t start = pair[0]["data"]["nc_timestamp_ps"];
+    const uint64_t stop = pair[1]["data"]["nc_timestamp_ps"];
+    EXPECT_LT(start, stop);
+    EXPECT_EQ(pair[0]["data"]["nc_timestamp_ns"], start / 1000);
+  }
+  ASSERT_EQ(nrt_sys_trace_fetch_events(&text, &size, nullptr), NRT_SUCCESS);
+  EXPECT_TRUE(nlohmann::json::parse(text)["events"].empty());  // delivered once
+  nrt_sys_trace_buffer_free(text);
+  EXPECT_EQ(nrt_sys_trace_stop(), NRT_SUCCESS);
+  EXPECT_EQ(nrt_sys_trace_fetch_events(&text, &size, nullptr), NRT_FAILURE);
+}
+
+}  // namespace
