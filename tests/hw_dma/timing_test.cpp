@@ -47,6 +47,24 @@ TEST(Bandwidth, CuttingATransferDoesNotChangeItsEnd) {
   EXPECT_EQ(cut.total_bytes(), 100'003u);
 }
 
+TEST(Bandwidth, BusyPeriodsAreSpans) {
+  Spans spans;
+  BandwidthResource link("link.0to1", {10, 1000});  // 100 ps per byte
+  link.set_tracer(&spans);
+  const auto& seen = spans.by_name["link.0to1"];
+  link.reserve({5, 0, Phase::kStart}, 3);
+  link.reserve({200, 0, Phase::kStart}, 4);
+  link.reserve({705, 0, Phase::kStart}, 1);  // where the former ends: no gap
+  EXPECT_TRUE(seen.empty());
+  link.reserve({1000, 0, Phase::kStart}, 2);
+  EXPECT_EQ(seen, (std::vector<Spans::Span>{{5, 805, 8}}));
+  link.trace_last();
+  link.trace_last();  // nothing new
+  link.reserve({1200, 0, Phase::kStart}, 5);
+  link.trace_last();
+  EXPECT_EQ(seen, (std::vector<Spans::Span>{{5, 805, 8}, {1000, 1200, 2}, {1200, 1700, 5}}));
+}
+
 TEST(Events, OrderIsTimeThenComponentThenPhaseThenSequence) {
   struct Log : EventSink {
     void on_event(const EventKey&, uint32_t tag, uint64_t) override { tags.push_back(tag); }
