@@ -165,12 +165,15 @@ base::Status Machine::Parts::open_server() {
   return {};
 }
 
-// A machine at rest, clients that wait: says who waits on what.
+// A machine at rest, clients that wait: says who waits on what. The driver's own tasks wait for
+// work most of the time; that is worth a line only if a request is among what they could be busy
+// with.
 void Machine::Parts::tell_stuck() const {
-  const auto blocks = hardware->waiting();
+  constexpr const char* kTask = "driver task ";
   const auto requests = server->in_flight();
-  if (requests.empty() && blocks.empty()) return;
-  for (const std::string& line : blocks) log.warn("at rest, waiting: {}", line);
+  for (const std::string& line : hardware->waiting()) {
+    if (!requests.empty() || line.rfind(kTask, 0) != 0) log.warn("at rest, waiting: {}", line);
+  }
   for (const std::string& line : requests) log.warn("unanswered request: {}", line);
 }
 

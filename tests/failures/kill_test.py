@@ -65,7 +65,8 @@ class Killed(FailureTest):
         self.assertLess(memory, before[1] + (96 << 10))
 
     def test_killed_while_it_executes(self):
-        self.up()
+        # The third program never comes to rest; a second of its time takes long to simulate.
+        self.up("f", "--set", "time.slice_us=20000")
         good = self.pack("good", VECTOR_ADD, VECTOR_ADD_TRANSFERS)
         for text in ("EVENT_SEMAPHORE $S[99]>=3", "here:\nBRANCH target=here",
                      "here:\nREGISTER_ALU op=ADD dst=r0 a=r0 b=1\nBRANCH target=here"):
@@ -90,7 +91,7 @@ class Killed(FailureTest):
     def two_ranks(self, port, **variables):
         return [self.start(tool("soma"), "exec", "--name", "f", "--", tool("nccom-test"), "-r", 2,
                            "--x-rank-start", rank, "--x-local-ranks", 1, "-b", "64kb", "-e", "64kb",
-                           "-n", 100000, "-w", 0, "allr", NEURON_RT_VISIBLE_CORES=str(rank),
+                           "-n", 1, "-w", 0, "-I", 1000000, "allr", NEURON_RT_VISIBLE_CORES=str(rank),
                            NEURON_RT_ROOT_COMM_ID=f"127.0.0.1:{port}", **variables)
                 for rank in (0, 1)]
 
@@ -106,7 +107,10 @@ class Killed(FailureTest):
                 self.assertEqual(self.finish(ranks[victim]).code, 137)
                 survivor = self.finish(ranks[1 - victim])
                 self.assertNotIn(survivor.code, (0, 137), survivor)
-                self.assert_lines(survivor.out + survivor.err, *COLLECTIVE)
+                # In an execution; between two, the closed connection ends the job (nrt-api.md 10.4).
+                text = survivor.out + survivor.err
+                if "connection closed by remote peer" not in text:
+                    self.assert_lines(text, *COLLECTIVE)
                 result = self.exec(tool("nccom-test"), "-r", 2, "-b", "1kb", "-e", "1kb", "-n", 2,
                                    "--check", "random", "allr")
                 self.assertEqual(result.code, 0, result)
@@ -125,12 +129,19 @@ class Killed(FailureTest):
         self.finish(ranks[1])
 
     def test_rank_that_never_comes(self):
+        """Ranks wait for their peers without end (nrt-api.md 10.4), but not against a signal."""
         self.up()
-        result = self.exec(tool("nccom-test"), "-r", 2, "--x-rank-start", 0, "--x-local-ranks", 1,
-                           "-b", "1kb", "-e", "1kb", "allr", NEURON_RT_VISIBLE_CORES="0",
-                           NEURON_RT_ROOT_COMM_ID=f"127.0.0.1:{free_port()}")
-        self.assertNotEqual(result.code, 0, result)
-        self.assertIn("imeout", result.out + result.err)
+        process = self.start(tool("soma"), "exec", "--name", "f", "--", tool("nccom-test"), "-r", 2,
+                             "--x-rank-start", 0, "--x-local-ranks", 1, "-b", "1kb", "-e", "1kb",
+                             "allr", NEURON_RT_VISIBLE_CORES="0",
+                             NEURON_RT_ROOT_COMM_ID=f"127.0.0.1:{free_port()}")
+        time.sleep(1.5)
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(process, 5).code, 130)
+        result = self.exec(tool("nccom-test"), "-r", 2, "-b", "1kb", "-e", "1kb", "-n", 2,
+                           "--check", "random", "allr")
+        self.assertEqual(result.code, 0, result)
 
 
 if __name__ == "__main__":

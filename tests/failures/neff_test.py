@@ -107,7 +107,7 @@ class DamagedNeff(FailureTest):
 
     def test_bomb(self):
         self.assert_good_run()
-        zeros = gzip.compress(bytes(1 << 26), 9) * 64  # one stream after another: 4 GiB out of 4 MB
+        zeros = gzip.compress(bytes(1 << 26), 6) * 64  # one stream after another: 4 GiB out of 4 MB
         self.refused(with_payload(self.good, zeros), INVALID)  # an empty archive, with a tail
         member = bytearray(archive([("kelf-0.json", b"")])[:512])
         for size in ((1 << 32) - 512, (1 << 33) - 1):
@@ -118,7 +118,7 @@ class DamagedNeff(FailureTest):
                 self.refused(with_payload(self.good, bytes(member)), RESOURCE, words=("bomb",))
                 self.refused(with_payload(self.good, gzip.compress(bytes(member)) + zeros),
                              RESOURCE, words=("bomb",))
-        many = archive([(f"m{i}", b"") for i in range(200000)])
+        many = archive([(f"m{i}", b"") for i in range(70000)])
         self.refused(with_payload(self.good, gzip.compress(many, 1)), RESOURCE, words=("bomb",))
         # Kilobytes; of all the processes of this test.
         self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 600 << 10)
