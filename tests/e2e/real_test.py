@@ -94,6 +94,8 @@ class CheckedData(EndToEnd):
         self.remove_what_it_left(run)
         self.assertNotEqual(run.status, 0, run.output)
         self.assertIn("elements differ", run.errors)
+        self.assertIn("a value that timing-only did not compute was read", run.errors)
+        self.assertGreater(run.report["fidelity"]["elided"]["read of payload"], 0)
 
 
 class Examples(EndToEnd):
