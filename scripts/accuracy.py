@@ -57,10 +57,10 @@ WHY = """\
 
 ## Where the errors come from
 
-- **Up to 32 KiB** a constant dominates: trigger, semaphore waits and instructions of the CC-core,
-  and the fixed cost of two dependent DMA transfers (fetch of the descriptors, first byte,
-  completion write). The published times are rounded to 0.1 us, 5 % of the smallest.
-- **64 KiB to 512 KiB**: the library runs a single-step mesh, in which every rank reads the whole
+- **Up to 32 KiB** a constant dominates: instructions and semaphore waits of the CC-core, and the
+  fixed cost of a DMA (fetch of the descriptors, first byte, completion write). The published times
+  are rounded to 0.1 us, which is 2.4 % of the smallest either way.
+- **64 KiB to 256 KiB**: the library runs a single-step mesh, in which every rank reads the whole
   buffer of its peer over the core-to-core fabric. What of the fixed cost overlaps with data is a
   property of the vendor's schedule, which is not public.
 - **4 MiB and 8 MiB**: the published bandwidth overshoots its asymptote there (63.7 against 56.8

@@ -21,10 +21,10 @@ enum class Op : uint8_t {
   kLoop = 9,        // if (--reg[a] != 0) pc = imm
   kNotify = 10,     // NOTIFY entry with payload = value | current op_index
   kBarrier = 11,    // arrive at the barrier cell `address` (window + 0x3000 + 8 k of any TopSP) and
-                  // wait until `imm` members have arrived and the machine has nothing else to do
-  kWrite = 12,     // posted 32-bit write of the value to `address`
-  kDone = 13,      // end of operation: optional increment (address != 0), then the next trigger
-  kArgument = 14,  // reg[a] = argument word of the operation table entry
+                    // wait until `imm` members have arrived and the machine has nothing else to do
+  kWrite = 12,      // posted 32-bit write of the value to `address`
+  kDone = 13,       // end of operation: optional increment (address != 0), then the next trigger
+  kArgument = 14,   // reg[a] = argument word of the operation table entry
 };
 
 enum class Cond : uint8_t { kGe = 0, kEq = 1 };

@@ -129,20 +129,46 @@ int TensorUnit::resolve(const isa::Instruction& instruction, const uint32_t* reg
   return -1;
 }
 
+Memory& TensorUnit::memory(const TensorBox& box) const {
+  return box.memory == isa::Memory::kSbuf ? fabric_.sbuf(params_.nc) : fabric_.psum(params_.nc);
+}
+
+// Where a lane's partition begins in its memory.
+uint64_t TensorUnit::slot(const TensorBox& box, uint32_t lane) {
+  const uint64_t p = uint64_t{box.first_partition} + lane;
+  return p * (box.memory == isa::Memory::kSbuf ? tpb::kPartitionStride : tpb::kPsumStride);
+}
+
 uint8_t* TensorUnit::partition(const TensorBox& box, uint32_t lane) const {
-  const uint64_t p = box.first_partition + lane;
-  const bool sbuf = box.memory == isa::Memory::kSbuf;
-  Memory& memory = sbuf ? fabric_.sbuf(params_.nc) : fabric_.psum(params_.nc);
-  const uint64_t slot = p * (sbuf ? tpb::kPartitionStride : tpb::kPsumStride);
   // The whole box was checked against the partition; `start` may lie above `begin`.
-  uint8_t* at = memory.at(slot + box.begin, box.end - box.begin);
+  uint8_t* at = memory(box).at(slot(box, lane) + box.begin, box.end - box.begin);
   return at == nullptr ? nullptr : at + (box.start - box.begin);
 }
 
-bool TensorUnit::elided(uint64_t bytes) {
-  if (!params_.timing_only || bytes <= params_.real_bytes) return false;
-  counters_.elided_bytes += bytes;
-  return true;
+// Timing-only: whether this result is left out. What is not computed, or computed from what was
+// not, is remembered, lane by lane.
+bool TensorUnit::elided(const TensorExtent& extent, uint64_t bytes) {
+  if (!params_.timing_only) return false;
+  const bool leave_out = bytes > params_.real_bytes;
+  if (leave_out) counters_.elided_bytes += bytes;
+  bool stale = leave_out;
+  for (uint32_t i = 1; i < extent.count && !stale; ++i) {
+    const TensorBox& box = extent.operand[i];
+    for (uint32_t lane = 0; lane < box.partitions && !stale; ++lane) {
+      stale = memory(box).elided().overlaps(slot(box, lane) + box.begin, box.end - box.begin);
+    }
+  }
+  const TensorBox& out = extent.operand[0];
+  for (uint32_t lane = 0; lane < out.partitions; ++lane) {
+    ElidedRanges& ranges = memory(out).elided();
+    const uint64_t begin = slot(out, lane) + out.begin;
+    if (stale) {
+      ranges.add(begin, out.end - out.begin);
+    } else {
+      ranges.remove(begin, out.end - out.begin);
+    }
+  }
+  return leave_out;
 }
 
 // One instruction's lanes: every lane is read completely before any lane is written, so operands
@@ -157,7 +183,7 @@ bool TensorUnit::execute(const isa::Instruction& instruction, const TensorExtent
   const size_t n = extent.elements;
   const size_t out_bytes = n * isa::data_type_bytes(dst.dtype);
   const uint32_t lanes = extent.operand[0].partitions;
-  if (elided(out_bytes * lanes)) return true;
+  if (elided(extent, out_bytes * lanes)) return true;
 
   std::vector<uint8_t> out(out_bytes * lanes);
   std::vector<uint8_t> in[2];

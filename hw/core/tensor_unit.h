@@ -66,7 +66,9 @@ class TensorUnit {
   bool resolve_operand(const contract::isa::TensorOperand& operand, const uint32_t* registers,
                        uint32_t partitions, TensorBox* box) const;
   uint8_t* partition(const TensorBox& box, uint32_t lane) const;
-  bool elided(uint64_t bytes);
+  bool elided(const TensorExtent& extent, uint64_t bytes);
+  Memory& memory(const TensorBox& box) const;
+  static uint64_t slot(const TensorBox& box, uint32_t lane);
 
   Params params_;
   Fabric& fabric_;

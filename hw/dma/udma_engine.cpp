@@ -351,6 +351,34 @@ bool UdmaEngine::elided(const Packet& packet) const {
          index_ < context_.fabric.address_map().compute_engines();
 }
 
+bool UdmaEngine::reads_elided(const Buffer* buffers, const Packet& packet) const {
+  for (uint32_t i = 0; i < packet.sources; ++i) {
+    uint64_t offset = 0;
+    Memory* memory = context_.fabric.plain(buffers[i].address, &offset);
+    if (memory != nullptr && memory->elided().overlaps(offset, buffers[i].length)) return true;
+  }
+  return false;
+}
+
+// Timing-only: bytes that were not computed stay known as such wherever they are copied; where they
+// would leave device memory (to the host, into a register) somebody reads them.
+void UdmaEngine::track_elision(const Buffer* buffers, const Packet& packet, bool elided) {
+  const bool stale = elided || reads_elided(buffers, packet);
+  bool read = false;
+  for (uint32_t i = packet.sources; i < packet.sources + packet.destinations; ++i) {
+    uint64_t offset = 0;
+    Memory* memory = context_.fabric.plain(buffers[i].address, &offset);
+    if (memory == nullptr) {
+      read = read || (stale && !elided);
+    } else if (stale) {
+      memory->elided().add(offset, buffers[i].length);
+    } else {
+      memory->elided().remove(offset, buffers[i].length);
+    }
+  }
+  context_.counters.elided_reads += read ? 1 : 0;
+}
+
 void UdmaEngine::count(const Packet& packet) {
   Counters& c = context_.counters;
   ++c.packets;
@@ -391,8 +419,10 @@ void UdmaEngine::complete(Packet& packet) {
   const Buffer* buffers = run_.buffers.data() + packet.first_buffer;
   if (elided(packet)) {
     context_.counters.elided_bytes += packet.bytes;
+    track_elision(buffers, packet, true);
     return;
   }
+  if (context_.timing_only) track_elision(buffers, packet, false);
   const Mover::Outcome outcome = packet.compute
                                      ? mover_.compute(buffers, packet, run_.headers[packet.header])
                                      : mover_.copy(buffers, packet, context_.timing_only);
@@ -414,6 +444,7 @@ void UdmaEngine::defer(const Packet& packet) {
   const Buffer* buffers = run_.buffers.data() + packet.first_buffer;
   d.destinations.assign(buffers + packet.sources, buffers + packet.sources + packet.destinations);
   d.data.resize(packet.bytes);
+  if (context_.timing_only && reads_elided(buffers, packet)) ++context_.counters.elided_reads;
   if (!mover_.gather(buffers, packet, d.data.data())) {
     deferred_free_.push_back(slot);
     raise(kM2s, m2s_cause::kDataRead);

@@ -192,6 +192,8 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   void defer(const Packet& packet);
   void effect(uint64_t slot);
   bool elided(const Packet& packet) const;
+  bool reads_elided(const Buffer* buffers, const Packet& packet) const;
+  void track_elision(const Buffer* buffers, const Packet& packet, bool elided);
   void count(const Packet& packet);
   void raise(Half h, uint32_t cause);
   void note(Half h, uint32_t cause);

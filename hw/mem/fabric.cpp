@@ -153,6 +153,25 @@ uint8_t* Fabric::direct(uint64_t address, uint64_t length) {
   return nullptr;
 }
 
+Memory* Fabric::plain(uint64_t address, uint64_t* offset) {
+  const Location at = locate(address);
+  *offset = at.offset;
+  switch (at.space) {
+    case Space::kHbm:
+      return hbm_[at.index].get();
+    case Space::kSbuf:
+      return sbuf_[at.index].get();
+    case Space::kPsum:
+      return psum_[at.index].get();
+    case Space::kPeer: {
+      Fabric* peer = peer_of(at);
+      return peer != nullptr ? peer->plain(at.offset, offset) : nullptr;
+    }
+    default:
+      return nullptr;
+  }
+}
+
 SparseRange Fabric::sparse(uint64_t address, uint64_t length) {
   const Location at = locate(address);
   if (at.space == Space::kPeer) {

@@ -92,6 +92,8 @@ class Fabric {
   // pages appear on first use of the pointer.
   uint8_t* direct(uint64_t address, uint64_t length);
   SparseRange sparse(uint64_t address, uint64_t length);
+  // The plain memory behind an address and the offset in it; null for the host and registers.
+  Memory* plain(uint64_t address, uint64_t* offset);
   Location locate(uint64_t address) const;
   bool is_register(uint64_t address) const { return reach(address, 4) == Space::kRegister; }
   // What stands at [address, address + length), on whichever chip; kNone unless one space holds all

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "hw/mem/elided_ranges.h"
 
 namespace hw {
 
@@ -43,6 +44,9 @@ class Memory {
   // The pages become holes again.
   void discard(uint64_t offset, uint64_t length);
 
+  // What a timing-only run left out.
+  ElidedRanges& elided() { return elided_; }
+
  private:
   bool open();
   bool open_fd();
@@ -53,6 +57,7 @@ class Memory {
   base::UniqueFd fd_;
   uint8_t* data_ = nullptr;
   base::Status status_;
+  ElidedRanges elided_;
 };
 
 // Copies without making pages: holes of the source stay holes, and pages of zeros are not written

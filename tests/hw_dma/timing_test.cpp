@@ -431,6 +431,24 @@ TEST(TimingOnly, MovesWhatMustMove) {
   EXPECT_EQ(b.counters.elided_bytes, 513u);
 }
 
+TEST(TimingOnly, KnowsWhoReadsWhatWasNotComputed) {
+  BenchConfig config;
+  config.options.timing_only = true;
+  DmaBench b(config);
+  auto p = b.setup(0, 0);
+  b.copy(p, b.hbm(0, kA), b.hbm(0, kB), 4096);           // left out
+  b.copy(p, b.hbm(0, kB) + 64, b.hbm(1, kB), 64);        // moves, but what it moves is not known
+  b.copy(p, b.hbm(1, kB), b.map().nc_semaphores(0), 4);  // a register gets it
+  b.copy(p, b.hbm(0, kA), b.hbm(0, kB) + 128, 64);       // real bytes again
+  b.doorbell(p, 4, 4);
+  b.run();
+  EXPECT_EQ(b.counters.elided_reads, 1u);
+  EXPECT_TRUE(b.fabric.hbm(1).elided().overlaps(kB, 64));
+  EXPECT_TRUE(b.fabric.hbm(0).elided().overlaps(kB + 127, 1));
+  EXPECT_FALSE(b.fabric.hbm(0).elided().overlaps(kB + 128, 64));
+  EXPECT_TRUE(b.fabric.hbm(0).elided().overlaps(kB + 192, 1));
+}
+
 TEST(TimingOnly, HolesCopyAsHoles) {
   BenchConfig config;
   config.options.timing_only = true;

@@ -15,5 +15,7 @@ _Static_assert(sizeof(nrt_tensor_info_t) == 296, "nrt_tensor_info_t");
 _Static_assert(sizeof(nrt_version_t) == 224, "nrt_version_t");
 _Static_assert(sizeof(NRT_STATUS) == 4, "NRT_STATUS");
 
-const char *headers_c_status(void);
-const char *headers_c_status(void) { return nrt_get_status_as_str(NRT_SUCCESS); }
+const char* headers_c_status(void);
+const char* headers_c_status(void) {
+  return nrt_get_status_as_str(NRT_SUCCESS);
+}

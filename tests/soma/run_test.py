@@ -10,8 +10,12 @@ import sys
 import tempfile
 import time
 import unittest
+import xml.dom.minidom
 
 TOOL = sys.argv.pop(1)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+sys.dont_write_bytecode = True  # tests leave nothing in the source tree
+import trace_picture  # noqa: E402
 
 
 class Machines(unittest.TestCase):
@@ -89,6 +93,28 @@ class Machines(unittest.TestCase):
             path.unlink()
         self.assertEqual(texts[0], texts[1])
         self.assertEqual(json.loads(texts[0])["platform"], "trn1.2xlarge")
+
+    def test_trace_has_a_track_per_engine_cc_core_ring_and_direction(self):
+        if not (pathlib.Path(TOOL).parent / "nccom-test").exists():
+            self.skipTest("nccom-test is not built")
+        trace = pathlib.Path(self.directory) / "t.pftrace"
+        status, _, errors = self.run_tool(
+            "run", "--trace", trace, "--", "nccom-test", "-r", "2", "-b", "256kb", "-e", "256kb",
+            "-n", "1", "-w", "0", "allr")
+        self.assertEqual(status, 0, errors)
+        spans = trace_picture.load(trace)
+        rings = {f"d0.dma{engine}.q15" for engine in range(32)}
+        directions = {"d0.cross0to1", "d0.cross1to0", "d0.pcie.up", "d0.pcie.down"}
+        cores = {"d0.nc0.pool", "d0.nc1.pool", "d0.cc0", "d0.cc3"}
+        self.assertLessEqual(rings | directions | cores, set(spans))
+        begin, end = trace_picture.window(spans, "d0.cc0", -1)
+        self.assertIn("busy 262144 B", [name for at, _, name in spans["d0.cross0to1"]
+                                        if begin < at < end])
+        svg = trace_picture.picture(spans, begin, end)
+        xml.dom.minidom.parseString(svg)
+        for name in rings | cores:
+            self.assertIn(f">{name}<", svg)
+        trace.unlink()
 
     def test_unwritable_report_and_trace(self):
         self.assertEqual(self.run_tool("run", "--report", "/nonexistent/r", "--", "true")[0], 125)
