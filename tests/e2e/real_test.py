@@ -2,6 +2,7 @@
 """Properties that only the real chain of descriptors, CC-cores and rings has. real_test.py BUILD"""
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -71,10 +72,17 @@ class CheckedData(EndToEnd):
     def remove_what_it_left(self, run):
         """The log and the tensors that a failed check writes."""
         names = re.findall(r"/tmp/nccom_test_log_\w+\.log", run.output)
-        for stem in re.findall(r"(/tmp/nccom_check_\w+)\{", run.errors):
-            names += [f"{stem}{part}.bin" for part in ("input", "output", "golden")]
         for name in names:
             pathlib.Path(name).unlink(missing_ok=True)
+        directories = re.findall(r"(/tmp/nccom_check_\w+)/", run.errors)
+        for directory in directories:
+            left = sorted(path.name for path in pathlib.Path(directory).iterdir())
+            self.assertEqual(len(left), 3, left)
+            shutil.rmtree(directory)
+        self.assertTrue(directories, run.errors)
+        # A second rank that fails writes too, but only the first is reported.
+        for file in pathlib.Path("/tmp").glob("nccom_check_*/allr_65536_uint8_rank?_input.bin"):
+            shutil.rmtree(file.parent, ignore_errors=True)
 
     def test_right_data_pass(self):
         self.assert_ok(self.nccom([], *self.ARGUMENTS))

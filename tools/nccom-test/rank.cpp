@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 
 #include "golden.h"
@@ -113,8 +114,11 @@ class Rank {
 
   // Writes input, output and golden tensors; returns where.
   std::string dump(const std::vector<uint32_t>& group, const std::vector<uint8_t>& output) const {
-    const std::string stem = "/tmp/nccom_check_" + std::string(short_name(o_.operation)) + "_" +
-                             std::to_string(size_) + "_" + o_.dtype.name + "_rank" +
+    // A directory of its own: other users' files and links in /tmp must not be in the way.
+    char directory[] = "/tmp/nccom_check_XXXXXX";
+    if (::mkdtemp(directory) == nullptr) return "no file (cannot write to /tmp)";
+    const std::string stem = std::string(directory) + "/" + std::string(short_name(o_.operation)) +
+                             "_" + std::to_string(size_) + "_" + o_.dtype.name + "_rank" +
                              std::to_string(rank_) + "_";
     std::vector<uint8_t> input(input_bytes(o_, size_));
     make_input(o_, rank_, 0, input.size() / contract::dtype_size(o_.dtype.code), input.data());
