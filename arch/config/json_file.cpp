@@ -176,6 +176,8 @@ base::Result<JsonFile> parse_json(std::string name, std::string text, std::strin
     file.value = json::parse(file.text);
   } catch (const json::parse_error& error) {
     return malformed(file.name, line_of(file.text, error.byte), error.what());
+  } catch (const json::out_of_range& error) {  // a number that no double holds; has no position
+    return malformed(file.name, 1, error.what());
   }
   if (const auto second = duplicate_key(file.text)) {
     return malformed(file.name, line_of(file.text, *second), "this key stands twice");

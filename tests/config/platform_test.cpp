@@ -95,6 +95,12 @@ TEST(Platform, UnreadableFile) {
   EXPECT_EQ(platform.error().where, "/nonexistent/x.json");
 }
 
+TEST(Platform, NumberOutOfRange) {
+  const auto platform = parse_platform("p.json", R"({"schema": "platform/1", "name": 1e384})");
+  ASSERT_FALSE(platform.ok());
+  EXPECT_THAT(platform.error().what, testing::HasSubstr("1e384"));
+}
+
 TEST(Platform, ErrorsNameTheLine) {
   const std::string text = text_of("trn1.2xlarge");
   expect_error("{\n \"a\": 1,\n", "p.json:3", "parse error");
