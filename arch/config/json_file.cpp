@@ -172,6 +172,11 @@ base::Error JsonFile::error(const std::vector<std::string>& path, std::string wh
 
 base::Result<JsonFile> parse_json(std::string name, std::string text, std::string_view schema) {
   JsonFile file{std::move(name), std::move(text), {}};
+  // The JSON library takes a NUL for the end of the text and would ignore what follows.
+  if (const size_t nul = file.text.find('\0'); nul != std::string::npos) {
+    return malformed(file.name, line_of(file.text, nul),
+                     "a NUL byte does not belong in a text file");
+  }
   try {
     file.value = json::parse(file.text);
   } catch (const json::parse_error& error) {

@@ -95,10 +95,17 @@ TEST(Platform, UnreadableFile) {
   EXPECT_EQ(platform.error().where, "/nonexistent/x.json");
 }
 
+TEST(Platform, NulByte) {
+  const std::string text("{\"schema\": 1}\n\0\"", 16);
+  const auto platform = parse_platform("p.json", text);
+  ASSERT_FALSE(platform.ok());
+  EXPECT_THAT(platform.error().message(), HasSubstr("p.json:2: a NUL byte"));
+}
+
 TEST(Platform, NumberOutOfRange) {
   const auto platform = parse_platform("p.json", R"({"schema": "platform/1", "name": 1e384})");
   ASSERT_FALSE(platform.ok());
-  EXPECT_THAT(platform.error().what, testing::HasSubstr("1e384"));
+  EXPECT_THAT(platform.error().what, HasSubstr("1e384"));
 }
 
 TEST(Platform, ErrorsNameTheLine) {
