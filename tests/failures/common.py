@@ -49,6 +49,17 @@ def descendants(pid):
     return found
 
 
+def kill_family(process):
+    """Kills a process and everything that it started; the list must be made while it lives."""
+    family = descendants(process.pid)
+    process.kill()
+    for pid in family:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
 class FailureTest(unittest.TestCase):
     def setUp(self):
         self.directory = pathlib.Path(tempfile.mkdtemp(dir="/tmp", prefix="ft"))
@@ -71,13 +82,7 @@ class FailureTest(unittest.TestCase):
     @staticmethod
     def reap(process):
         if process.poll() is None:
-            family = descendants(process.pid)
-            process.kill()
-            for pid in family:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
+            kill_family(process)
             process.communicate()
         for pipe in (process.stdout, process.stderr):
             pipe.close()
@@ -86,13 +91,7 @@ class FailureTest(unittest.TestCase):
         try:
             out, err = process.communicate(timeout=patience)
         except subprocess.TimeoutExpired:
-            family = descendants(process.pid)
-            process.kill()
-            for pid in family:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
+            kill_family(process)
             out, err = process.communicate()
             self.fail(f"{process.args} did not end within {patience} s\n{out}\n{err}")
         return Ended(process.returncode, out, err)
