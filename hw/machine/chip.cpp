@@ -37,12 +37,14 @@ Chip::Chip(const sc_core::sc_module_name& name, uint32_t number, const ChipConte
                      [this](uint32_t k) { return make_notifications(k); }),
       management_(management_params(), context.queue, fabric(),
                   [this](const firmware::mgmt::ResetScope& scope) { reset(scope); }),
+      inert_(context.log),
       endpoint_({label_, params().device_id, context.params.revision}, fabric(), *this,
                 context.log),
       core_socket_("cores", cores_),
       cc_socket_("cc", cc_cores_),
       nq_socket_("nq", notifications_),
-      management_socket_("mgmt", management_) {
+      management_socket_("mgmt", management_),
+      inert_socket_("inert", inert_) {
   fabric().set_host(params().host);
   fabric().set_tracer(context_.params.tracer);
   connect();
@@ -81,7 +83,10 @@ std::unique_ptr<CcCore> Chip::make_cc_core(uint32_t t) {
 
 std::unique_ptr<NqBlock> Chip::make_notifications(uint32_t k) {
   return std::make_unique<NqBlock>(
-      NqBlock::Params{number_ << kChipShift | (kNqComponents + k), context_.params.timing.nq_entry},
+      NqBlock::Params{number_ << kChipShift | (kNqComponents + k), context_.params.timing.nq_entry,
+                      k < cores_.count() ? label_ + ".nc" + std::to_string(k) + ".nq"
+                                         : label_ + ".cc" + std::to_string(k - cores_.count()) +
+                                               ".nq"},
       context_.queue, fabric(), &context_.counters);
 }
 
@@ -106,6 +111,12 @@ void Chip::connect() {
     }
     put(map.topsp_nq(t), nq_socket_, (map.ncs() + t) * NqBlock::kBytes, "cc_nq");
   }
+  const auto put_inert = [&](const contract::Window& at, const char* name, uint32_t k) {
+    const std::string text = label_ + "." + name + std::to_string(k);
+    ok = ok && fabric_.map(at.device, at.size, inert_socket_, inert_.add(text), text, Space::kBlock);
+  };
+  for (uint32_t p = 0; p < map.preprocs(); ++p) put_inert(map.preproc(p), "preproc", p);
+  for (uint32_t s = 0; s < map.spare_topsps(); ++s) put_inert(map.spare_topsp(s), "spare_cc", s);
   put(map.misc_ram(), management_socket_, Management::kMiscRam, "misc");
   put(map.qemu_reset(), management_socket_, Management::kQemuReset, "qemu_reset");
   if (!ok) throw std::logic_error("register windows of " + label_ + " overlap");

@@ -13,6 +13,7 @@
 #include "hw/dma/dma_module.h"
 #include "hw/machine/management.h"
 #include "hw/machine/params.h"
+#include "hw/mem/inert_window.h"
 #include "hw/nq/nq_group.h"
 #include "hw/pcie/endpoint.h"
 
@@ -64,11 +65,13 @@ class Chip final : public sc_core::sc_module, private MappableRegisters {
   CcCoreGroup cc_cores_;
   NqGroup notifications_;
   Management management_;
+  InertWindows inert_;
   Endpoint endpoint_;
   BlockSocket core_socket_;
   BlockSocket cc_socket_;
   BlockSocket nq_socket_;
   BlockSocket management_socket_;
+  BlockSocket inert_socket_;
 };
 
 }  // namespace hw

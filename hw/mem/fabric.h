@@ -69,6 +69,7 @@ class Fabric {
   const contract::AddressMap& address_map() const { return params_.map; }
   uint32_t chip() const { return params_.chip; }
   const std::string& name() const { return params_.name; }
+  AccessLog& log() { return log_; }
 
   void set_host(pcie::HostMemory* host) { host_ = host; }
   pcie::HostMemory* host() const { return host_; }
