@@ -15,6 +15,13 @@ Management::Management(const Params& params, EventQueue& queue, Fabric& fabric,
   firmware_.power_on();
 }
 
+void Management::power_on() {
+  queue_.cancel(reset_event_);
+  reset_event_ = 0;
+  firmware_ = firmware::mgmt::Controller(params_.firmware, ram_.data());
+  firmware_.power_on();
+}
+
 bool Management::access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) {
   if (offset + size <= contract::kMiscRamBytes) {
     return access_ram(offset, data, size, write, debug);
@@ -49,10 +56,11 @@ void Management::perform(const firmware::mgmt::Action& action) {
   if (!action.reset) return;
   reset_blocks_(action.scope);
   const base::Ps end = queue_.now() + (params_.reset_time == 0 ? 1 : params_.reset_time);
-  queue_.schedule({end, params_.component, Phase::kEffect}, *this, 0);
+  reset_event_ = queue_.schedule({end, params_.component, Phase::kEffect}, *this, 0);
 }
 
 void Management::on_event(const EventKey& /*key*/, uint32_t /*tag*/, uint64_t /*argument*/) {
+  reset_event_ = 0;
   perform(firmware_.reset_done());
 }
 

@@ -27,6 +27,9 @@ class Management final : public BusTarget, private EventSink, private firmware::
   using ResetBlocks = std::function<void(const firmware::mgmt::ResetScope&)>;
   Management(const Params& params, EventQueue& queue, Fabric& fabric, ResetBlocks reset_blocks);
 
+  // Misc RAM and firmware start anew; a reset in progress is forgotten. The blocks are the
+  // caller's.
+  void power_on();
   bool access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) override;
   const firmware::mgmt::Controller& firmware() const { return firmware_; }
 
@@ -47,6 +50,7 @@ class Management final : public BusTarget, private EventSink, private firmware::
   Fabric& fabric_;
   ResetBlocks reset_blocks_;
   std::vector<uint32_t> ram_;
+  EventQueue::Id reset_event_ = 0;
   firmware::mgmt::Controller firmware_;
 };
 

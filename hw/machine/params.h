@@ -29,6 +29,7 @@ struct MachineParams {
   uint32_t real_bytes = 512;  // timing_only.real_bytes
   bool coalesce = true;       // many packets as one event where nobody can tell
   uint8_t revision = 0;       // PCI revision id: silicon, 0xF0 emulator, 0xFF QEMU
+  pcie::BarLayout bars = pcie::BarLayout::kFull;
   Tracer* tracer = nullptr;
 };
 

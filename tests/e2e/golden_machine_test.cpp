@@ -47,6 +47,7 @@ class RecordingDevice final : public pcie::Device {
     }
     if (bar != 0 || from.size() != 4) ++other;
   }
+  void reset() override { device_.reset(); }
   base::Result<pcie::BarMapping> bar_map(int bar, uint64_t offset, uint64_t length) override {
     return device_.bar_map(bar, offset, length);
   }
