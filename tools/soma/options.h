@@ -50,6 +50,13 @@ struct ExecOptions {
   std::vector<std::string> command;
 };
 
+struct QemuOptions {
+  MachineOptions machine;
+  std::string revision = "silicon";
+  std::string report;
+  std::vector<std::string> arguments;
+};
+
 struct DescribeOptions {
   MachineOptions machine;
   bool platform_given = false;
@@ -71,6 +78,7 @@ int run(const RunOptions& options);
 int up(const UpOptions& options);
 int exec(const ExecOptions& options);
 int down(const std::string& name);
+int qemu(const QemuOptions& options);
 
 // "soma: message" on stderr.
 void complain(const std::string& message);
