@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,14 @@ struct ExecOptions {
   std::vector<std::string> command;
 };
 
+struct VfioUserOptions {
+  MachineOptions machine;
+  std::string socket;
+  std::optional<size_t> device;  // one of the platform's; all of them without
+  uint32_t revision = 0;         // PCI revision id
+  std::string report;
+};
+
 struct DescribeOptions {
   MachineOptions machine;
   bool platform_given = false;
@@ -71,6 +80,7 @@ int run(const RunOptions& options);
 int up(const UpOptions& options);
 int exec(const ExecOptions& options);
 int down(const std::string& name);
+int vfio_user(const VfioUserOptions& options);
 
 // "soma: message" on stderr.
 void complain(const std::string& message);
