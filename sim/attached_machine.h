@@ -35,7 +35,7 @@ class AttachedMachine {
     uint8_t revision = 0;  // PCI revision id: silicon, 0xF0 emulator, 0xFF QEMU
     pcie::BarLayout bars = pcie::BarLayout::kFull;
     // Where the DMA of each chip goes, by chip; they must outlive the machine.
-    std::vector<pcie::HostMemory*> host_memory;
+    std::vector<pcie::HostMemory*> host_memory = {};
     bool timing_only = false;
     base::TraceSink* trace = nullptr;
     base::Logger* logger = nullptr;  // must outlive the machine

@@ -61,6 +61,7 @@ class CommandLine {
     add_exec();
     down_ = app_.add_subcommand("down", "stop a machine that `up` started");
     down_->add_option("--name", down_name_, "which machine")->capture_default_str();
+    add_qemu();
     add_vfio_user();
     add_describe();
   }
@@ -80,7 +81,7 @@ class CommandLine {
     } catch (const CLI::RequiredError&) {
       if (argc > 1) return usage_error(unexpected(app_, {argv[1]}));
       return usage_error(
-          "a command is required: run, up, exec, down or describe (--help)");
+          "a command is required: run, up, exec, down, qemu, vfio-user or describe (--help)");
     } catch (const CLI::ParseError& error) {
       return usage_error(error.what());
     }
@@ -107,6 +108,16 @@ class CommandLine {
         ->capture_default_str();
     exec_->add_option("--report", exec_options_.report, "write what the machine did to this file");
   }
+  void add_qemu() {
+    qemu_ = app_.add_subcommand(
+        "qemu", "give the guest of a stock QEMU a device: qemu ... -- QEMU-ARGUMENTS");
+    add_device_options(*qemu_, qemu_options_.machine);
+    qemu_
+        ->add_option("--revision", qemu_options_.revision,
+                     "PCI revision id: silicon, emulator, qemu or a number")
+        ->capture_default_str();
+    qemu_->add_option("--report", qemu_options_.report, "write what the machine did to this file");
+  }
   void add_vfio_user() {
     vfio_user_ = app_.add_subcommand(
         "vfio-user", "serve devices to virtual machine monitors over the vfio-user protocol");
@@ -117,8 +128,7 @@ class CommandLine {
                            "only this device of the platform, at SOCKET itself");
     vfio_user_
         ->add_option("--revision", vfio_user_options_.revision,
-                     "PCI revision id: 0 silicon, 0xF0 emulator, 0xFF QEMU")
-        ->check(CLI::Range(0, 255))
+                     "PCI revision id: silicon, emulator, qemu or a number")
         ->capture_default_str();
     vfio_user_->add_option("--report", vfio_user_options_.report,
                            "write what the machine did to this file");
@@ -142,8 +152,9 @@ class CommandLine {
   }
 
   int dispatch() {
-    const bool takes_command = run_->parsed() || exec_->parsed();
-    if (takes_command && command_.empty()) {
+    const bool needs_command = run_->parsed() || exec_->parsed();
+    const bool takes_command = needs_command || qemu_->parsed();
+    if (needs_command && command_.empty()) {
       return usage_error("no command given; put it after --: soma run [options] -- COMMAND");
     }
     if (!takes_command && !command_.empty()) return usage_error("no command is expected after --");
@@ -152,6 +163,8 @@ class CommandLine {
     if (up_->parsed()) return up(up_options_);
     if (exec_->parsed()) return exec(exec_options_);
     if (down_->parsed()) return down(down_name_);
+    qemu_options_.arguments = command_;
+    if (qemu_->parsed()) return qemu(qemu_options_);
     if (vfio_user_->parsed()) {
       if (vfio_user_options_.socket.empty()) return usage_error("vfio-user needs --socket PATH");
       return vfio_user(vfio_user_options_);
@@ -165,11 +178,13 @@ class CommandLine {
   CLI::App* up_ = nullptr;
   CLI::App* exec_ = nullptr;
   CLI::App* down_ = nullptr;
+  CLI::App* qemu_ = nullptr;
   CLI::App* vfio_user_ = nullptr;
   CLI::App* describe_ = nullptr;
   RunOptions run_options_;
   UpOptions up_options_;
   ExecOptions exec_options_;
+  QemuOptions qemu_options_;
   VfioUserOptions vfio_user_options_;
   DescribeOptions describe_options_;
   std::string down_name_ = "default";

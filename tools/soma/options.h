@@ -51,11 +51,18 @@ struct ExecOptions {
   std::vector<std::string> command;
 };
 
+struct QemuOptions {
+  MachineOptions machine;
+  std::string revision = "silicon";
+  std::string report;
+  std::vector<std::string> arguments;
+};
+
 struct VfioUserOptions {
   MachineOptions machine;
   std::string socket;
   std::optional<size_t> device;  // one of the platform's; all of them without
-  uint32_t revision = 0;         // PCI revision id
+  std::string revision = "silicon";
   std::string report;
 };
 
@@ -80,6 +87,7 @@ int run(const RunOptions& options);
 int up(const UpOptions& options);
 int exec(const ExecOptions& options);
 int down(const std::string& name);
+int qemu(const QemuOptions& options);
 int vfio_user(const VfioUserOptions& options);
 
 // "soma: message" on stderr.

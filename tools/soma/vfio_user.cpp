@@ -1,23 +1,33 @@
 // `soma vfio-user`: a machine whose devices a virtual machine monitor attaches over the vfio-user
 // protocol. It serves until SIGINT or SIGTERM; clients come and go meanwhile.
 #include <fmt/core.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
+#include <array>
+#include <chrono>
 #include <cstdio>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
-#include "base/log.h"
+#include "base/fd.h"
 #include "driver/qemu/client_memory.h"
 #include "driver/qemu/vfio_user_server.h"
 #include "sim/attached_machine.h"
-#include "sim/trace_perfetto.h"
+#include "tools/soma/conclude.h"
+#include "tools/soma/instruments.h"
 #include "tools/soma/options.h"
-#include "tools/soma/session.h"
+#include "tools/soma/qemu_arguments.h"
+#include "tools/soma/watchdog.h"
 
 namespace soma {
 namespace {
@@ -26,32 +36,44 @@ using driver::qemu::FrontEnd;
 using driver::qemu::VfioUserServer;
 using driver::qemu::vfio::ClientMemory;
 
-int fail(const base::Error& error) {
-  complain(error.message());
-  return error.fault == base::Fault::kConfig ? kExitUsage : exit_code(error.fault);
-}
+// With the machine after a signal; a DMA that waits for a client takes 2 s.
+constexpr std::chrono::milliseconds kPatience{10000};
 
-// Ends the loop of the machine at SIGINT and SIGTERM.
-class Signals final : public FrontEnd {
+// SIGINT and SIGTERM, seen from a thread of its own: the kernel thread may be anywhere.
+class Signals {
  public:
-  Signals() {
+  // Before any other thread starts.
+  Signals() : end_(::eventfd(0, EFD_CLOEXEC)) {
     sigset_t signals;
     ::sigemptyset(&signals);
     ::sigaddset(&signals, SIGINT);
     ::sigaddset(&signals, SIGTERM);
     ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-    fd_.reset(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+    signals_.reset(::signalfd(-1, &signals, SFD_CLOEXEC));
   }
-  void stops(sim::AttachedMachine& machine) { machine_ = &machine; }
-  int poll_fd() const override { return fd_.get(); }
-  base::Result<bool> serve() override {
-    machine_->stop();
-    return true;
+  ~Signals() {
+    if (!thread_.joinable()) return;
+    const uint64_t one = 1;
+    (void)!::write(end_.get(), &one, sizeof one);
+    thread_.join();
+  }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  // Calls `stop` at the first one.
+  void watch(std::function<void()> stop) {
+    thread_ = std::thread([this, stop = std::move(stop)] {
+      std::array<pollfd, 2> wait{{{signals_.get(), POLLIN, 0}, {end_.get(), POLLIN, 0}}};
+      while (::poll(wait.data(), wait.size(), -1) < 0) {
+      }
+      if (wait[0].revents != 0) stop();
+    });
   }
 
  private:
-  base::UniqueFd fd_;
-  sim::AttachedMachine* machine_ = nullptr;
+  base::UniqueFd signals_;
+  base::UniqueFd end_;
+  std::thread thread_;
 };
 
 // Every range of guest memory holds a descriptor.
@@ -62,114 +84,106 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// The machine with a memory and a socket for each device that is served.
-class Attached {
- public:
-  base::Status build(const VfioUserOptions& options);
-  base::Status serve() {
-    std::vector<FrontEnd*> hosts{&signals_};
-    for (const auto& server : servers_) hosts.push_back(server.get());
-    return machine_->serve(hosts);
+// Where each served device listens, by device.
+std::map<size_t, std::string> sockets(const VfioUserOptions& options, size_t chips) {
+  if (options.device) return {{*options.device, options.socket}};
+  if (chips == 1) return {{0, options.socket}};
+  std::map<size_t, std::string> all;
+  for (size_t chip = 0; chip < chips; ++chip) {
+    all[chip] = fmt::format("{}.{}", options.socket, chip);
   }
-  sim::Report take_report() { return machine_->take_report(); }
-  base::Status finish_trace() { return trace_ ? trace_->close() : base::Status(); }
-  const std::string& ready() const { return ready_; }
+  return all;
+}
+
+std::string ready_line(const std::string& platform, const std::map<size_t, std::string>& sockets) {
+  const std::string& first = sockets.begin()->second;
+  const std::string& last = sockets.rbegin()->second;
+  return fmt::format("{} ready at {}\n", platform,
+                     sockets.size() == 1 ? first : first + " to " + last);
+}
+
+// A memory for each device of the machine.
+class Memories {
+ public:
+  explicit Memories(size_t chips) {
+    for (size_t i = 0; i < chips; ++i) owned_.push_back(std::make_unique<ClientMemory>());
+  }
+  ClientMemory& operator[](size_t chip) { return *owned_[chip]; }
+  std::vector<pcie::HostMemory*> all() const {
+    std::vector<pcie::HostMemory*> result;
+    for (const auto& each : owned_) result.push_back(each.get());
+    return result;
+  }
 
  private:
-  base::Status listen(const VfioUserOptions& options, size_t chips);
-  base::Status listen_at(const std::string& path, size_t chip);
-
-  Signals signals_;
-  base::Logger logger_;
-  std::unique_ptr<sim::PerfettoTrace> trace_;
-  std::vector<std::unique_ptr<ClientMemory>> memories_;  // by chip
-  std::unique_ptr<sim::AttachedMachine> machine_;
-  std::vector<std::unique_ptr<VfioUserServer>> servers_;
-  std::string ready_;
+  std::vector<std::unique_ptr<ClientMemory>> owned_;
 };
 
-base::Status Attached::build(const VfioUserOptions& options) {
-  auto configuration = load_configuration(options.machine);
-  if (!configuration) return configuration.error();
-  const size_t chips = configuration->platform.chips.size();
-  if (options.device && *options.device >= chips) {
-    return base::Error{base::Fault::kConfig, 0, "--device",
-                       fmt::format("{} has devices 0 to {}", options.machine.platform, chips - 1)};
+base::Result<std::vector<std::unique_ptr<VfioUserServer>>> listen(
+    const std::map<size_t, std::string>& sockets, sim::AttachedMachine& machine,
+    Memories& memories) {
+  std::vector<std::unique_ptr<VfioUserServer>> servers;
+  for (const auto& [chip, path] : sockets) {
+    auto server = VfioUserServer::listen(
+        {path, machine.device(chip), memories[chip], [path = path](const base::Error& error) {
+           complain(fmt::format("{}: {}", path, error.message()));
+         }});
+    if (!server) return server.error();
+    servers.push_back(std::move(*server));
   }
-  if (!options.machine.log.empty()) {
-    base::Status configured = logger_.configure(options.machine.log);
-    if (!configured) return configured;
-  }
-  if (!options.machine.trace.empty()) {
-    auto trace = sim::PerfettoTrace::create(options.machine.trace, options.machine.trace_limit);
-    if (!trace) return trace.error();
-    trace_ = std::move(*trace);
-  }
-  sim::AttachedMachine::Params params{std::move(configuration->platform),
-                                      std::move(configuration->timing)};
-  params.revision = static_cast<uint8_t>(options.revision);
-  params.timing_only = options.machine.timing_only;
-  params.trace = trace_.get();
-  params.logger = &logger_;
-  for (size_t chip = 0; chip < chips; ++chip) {
-    params.host_memory.push_back(memories_.emplace_back(std::make_unique<ClientMemory>()).get());
-  }
-  auto machine = sim::AttachedMachine::create(std::move(params));
-  if (!machine) return machine.error();
-  machine_ = std::move(*machine);
-  signals_.stops(*machine_);
-  return listen(options, chips);
-}
-
-base::Status Attached::listen(const VfioUserOptions& options, size_t chips) {
-  if (options.device || chips == 1) {
-    ready_ = fmt::format("{} ready at {}", options.machine.platform, options.socket);
-    return listen_at(options.socket, options.device.value_or(0));
-  }
-  for (size_t chip = 0; chip < chips; ++chip) {
-    base::Status status = listen_at(fmt::format("{}.{}", options.socket, chip), chip);
-    if (!status) return status;
-  }
-  ready_ = fmt::format("{} ready at {}.0 to {}.{}", options.machine.platform, options.socket,
-                       options.socket, chips - 1);
-  return {};
-}
-
-base::Status Attached::listen_at(const std::string& path, size_t chip) {
-  auto server = VfioUserServer::listen(
-      {path, machine_->device(chip), *memories_[chip], [path](const base::Error& error) {
-         complain(fmt::format("{}: {}", path, error.message()));
-       }});
-  if (!server) return server.error();
-  servers_.push_back(std::move(*server));
-  return {};
+  return servers;
 }
 
 }  // namespace
 
 int vfio_user(const VfioUserOptions& options) {
+  Signals signals;
   raise_descriptor_limit();
-  Attached attached;
-  if (base::Status built = attached.build(options); !built) return fail(built.error());
-  fmt::print("{}\n", attached.ready());
+  auto configuration = load_configuration(options.machine);
+  if (!configuration) return fail(configuration.error());
+  const size_t chips = configuration->platform.chips.size();
+  if (options.device && *options.device >= chips) {
+    return fail({base::Fault::kConfig, 0, "--device",
+                 fmt::format("{} has devices 0 to {}", options.machine.platform, chips - 1)});
+  }
+  const auto revision = pci_revision(options.revision);
+  if (!revision) return fail(revision.error());
+  const auto paths = sockets(options, chips);
+
+  Instruments instruments;
+  const base::Status opened = instruments.open(options.machine);
+  if (!opened) return fail(opened.error());
+  Memories memories(chips);
+  sim::AttachedMachine::Params params{std::move(configuration->platform),
+                                      std::move(configuration->timing)};
+  params.revision = *revision;
+  params.host_memory = memories.all();
+  params.timing_only = options.machine.timing_only;
+  params.trace = instruments.trace();
+  params.logger = &instruments.logger();
+  auto built = sim::AttachedMachine::create(std::move(params));
+  if (!built) return fail(built.error());
+  sim::AttachedMachine& machine = **built;
+  auto servers = listen(paths, machine, memories);
+  if (!servers) return fail(servers.error());
+  // The simulation thread, which owns everything, may not answer any more.
+  Watchdog watchdog([&paths] {
+    complain("the machine does not come to an end; killed, without a report");
+    for (const auto& each : paths) ::unlink(each.second.c_str());
+    ::_exit(exit_code(base::Fault::kInternal));
+  });
+  signals.watch([&] {
+    watchdog.arm(kPatience);
+    machine.stop();
+  });
+
+  fmt::print("{}", ready_line(options.machine.platform, paths));
   std::fflush(stdout);
-  const base::Status served = attached.serve();
-  sim::Report report = attached.take_report();
-  int code = 0;
-  if (!served) {
-    report.set_failure(served.error());
-    code = fail(served.error());
-  }
-  print_warnings(report);
-  for (const base::Status& written :
-       {options.report.empty() ? base::Status() : report.write(options.report),
-        attached.finish_trace()}) {
-    if (!written) {
-      complain(written.error().message());
-      if (code == 0) code = exit_code(written.error().fault);
-    }
-  }
-  return code;
+  std::vector<FrontEnd*> hosts;
+  for (const auto& server : *servers) hosts.push_back(server.get());
+  const base::Status served = machine.serve(hosts);
+  servers->clear();  // nobody may come any more
+  return conclude(machine.take_report(), served, 0, options.report, instruments);
 }
 
 }  // namespace soma
