@@ -51,12 +51,7 @@ class Signals {
     ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
     signals_.reset(::signalfd(-1, &signals, SFD_CLOEXEC));
   }
-  ~Signals() {
-    if (!thread_.joinable()) return;
-    const uint64_t one = 1;
-    (void)!::write(end_.get(), &one, sizeof one);
-    thread_.join();
-  }
+  ~Signals() { end(); }
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
@@ -68,6 +63,13 @@ class Signals {
       }
       if (wait[0].revents != 0) stop();
     });
+  }
+  // `stop` is not called any more.
+  void end() {
+    if (!thread_.joinable()) return;
+    const uint64_t one = 1;
+    (void)!::write(end_.get(), &one, sizeof one);
+    thread_.join();
   }
 
  private:
@@ -182,6 +184,7 @@ int vfio_user(const VfioUserOptions& options) {
   std::vector<FrontEnd*> hosts;
   for (const auto& server : *servers) hosts.push_back(server.get());
   const base::Status served = machine.serve(hosts);
+  signals.end();
   servers->clear();  // nobody may come any more
   return conclude(machine.take_report(), served, 0, options.report, instruments);
 }
