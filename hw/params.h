@@ -64,6 +64,16 @@ struct TimingParams {
   base::Ps cc_barrier = base::ns(100);   // cc.barrier_ns
   base::Ps nq_entry = base::ns(50);      // nq.entry_ns
   base::Ps mgmt_reset = base::us(2000);  // mgmt.reset_us
+
+  // Links between chips. The rate of a link is that of its class.
+  base::Ps link_wire = base::ns(500);  // link.wire_ns, A: one way
+};
+
+// A link between two chips, given by their platform-wide numbers. Both directions at once.
+struct LinkParams {
+  uint32_t a = 0;
+  uint32_t b = 0;
+  base::Rate rate;  // per direction: link.<class>_gbps_per_dir
 };
 
 }  // namespace hw

@@ -52,6 +52,7 @@ hw::TimingParams timing_params(const config::Timing& timing) {
   params.cc_barrier = timing.ps("cc.barrier_ns");
   params.nq_entry = timing.ps("nq.entry_ns");
   params.mgmt_reset = timing.ps("mgmt.reset_us");
+  params.link_wire = timing.ps("link.wire_ns");
   return params;
 }
 

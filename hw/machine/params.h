@@ -1,6 +1,7 @@
 // What a machine is built from. Read by the composition root from a platform and a timing file.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -11,7 +12,7 @@
 
 namespace hw {
 
-class ChipPort;
+constexpr uint32_t kNoNeighbour = ~0u;
 
 struct ChipParams {
   contract::Gen gen = contract::Gen::kV2;
@@ -20,10 +21,14 @@ struct ChipParams {
   uint64_t serial = 0;               // 0: made from the chip's number
   uint32_t server_rack = 0;          // word 0x70
   pcie::HostMemory* host = nullptr;  // of the chip's node; null: no host memory
+  // Chips behind the inter-server windows 0 to 3 (v3, v4; hw-registers.md 9.2).
+  std::array<uint32_t, contract::kNeighbourWindows> neighbours{kNoNeighbour, kNoNeighbour,
+                                                               kNoNeighbour, kNoNeighbour};
 };
 
 struct MachineParams {
   std::vector<ChipParams> chips;  // index: platform-wide chip number
+  std::vector<LinkParams> links;
   TimingParams timing;
   bool timing_only = false;
   uint32_t real_bytes = 512;  // timing_only.real_bytes
