@@ -56,6 +56,7 @@ class RecordingDevice final : public pcie::Device {
       log.push_back({true, offset, base::load<uint32_t>(from.data())});
     }
   }
+  void reset() override { device_.reset(); }
   base::Result<pcie::BarMapping> bar_map(int bar, uint64_t offset, uint64_t length) override {
     return device_.bar_map(bar, offset, length);
   }
