@@ -86,9 +86,9 @@ uint64_t NeuronDevice::bar4_offset(uint64_t pa) const {
   return pa - dhal().map.hbm_base(h) + h * stride;
 }
 
-bool NeuronDevice::probe() {
+bool NeuronDevice::probe(bool read_routing_id) {
   if (!firmware_.allocate_mailbox()) return false;
-  for (int attempt = 0;; ++attempt) {
+  for (int attempt = 0; read_routing_id; ++attempt) {
     if (const auto id = firmware_.read_ready(contract::misc::kRoutingId)) {
       routing_id_ = *id;
       break;

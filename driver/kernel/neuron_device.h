@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -60,7 +61,7 @@ class NeuronDevice {
   NeuronDevice& operator=(const NeuronDevice&) = delete;
 
   // hw-registers.md 10.1 steps 4 to 8 without the reset; false when the device does not come up.
-  bool probe();
+  bool probe(bool read_routing_id = true);
 
   // What the tables of the product and the revision id say.
   const Context& context() const { return context_; }
@@ -119,6 +120,8 @@ class NeuronDevice {
   TaskMutex node_mutex;       // held over open, flush and release (driver-ioctl.md 2.4)
 
   DeviceState state = DeviceState::kReset;
+  // Called in the reset task after each device reset, before the device is ready.
+  std::function<void(bool ok)> after_device_reset;
   std::array<FoldedCounter, uapi::kMaxNcPerDevice> reset_requests{};
   std::array<FoldedCounter, uapi::kMaxNcPerDevice> reset_failures{};
 

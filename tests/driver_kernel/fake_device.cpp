@@ -53,6 +53,12 @@ void FakeDevice::config_write(uint32_t offset, unsigned, uint32_t value) {
   if (offset == 4) pci_command = value;
 }
 
+void FakeDevice::reset() {
+  registers_.clear();
+  queues_.clear();
+  pci_command = 0;
+}
+
 uint8_t* FakeDevice::hbm(uint64_t pa) {
   for (uint32_t h = 0; h < map_.hbms(); ++h) {
     const uint64_t base = map_.hbm_base(h);

@@ -30,6 +30,7 @@ class FakeDevice : public pcie::Device {
   void config_write(uint32_t offset, unsigned size, uint32_t value) override;
   void bar_read(int bar, uint64_t offset, base::ByteSpan to) override;
   void bar_write(int bar, uint64_t offset, base::ConstByteSpan from) override;
+  void reset() override;
   base::Result<pcie::BarMapping> bar_map(int bar, uint64_t offset, uint64_t length) override;
 
   const contract::AddressMap& map() const { return map_; }
