@@ -71,7 +71,8 @@ UdmaEngine::Assembly UdmaEngine::assemble_tx(Queue& queue, uint32_t offset, Pack
   const uint32_t max_bytes = udma::kM2sPktLenCfgMaxBytes.get(len_cfg);
   const uint32_t max_desc = udma::kM2sDescPrefCfg2MaxDesc.get(value(udma::kM2sDescPrefCfg2));
   const uint32_t limit_bytes = max_bytes == 0 ? desc::kMaxPacketBytes : max_bytes;
-  const uint32_t limit_desc = max_desc == 0 ? kMaxTxDescriptors : std::min(max_desc, kMaxTxDescriptors);
+  const uint32_t limit_desc =
+      max_desc == 0 ? kMaxTxDescriptors : std::min(max_desc, kMaxTxDescriptors);
   const uint32_t available = half.visible - offset;
   float scale = 1.0F;
   for (uint32_t i = 0;; ++i) {
@@ -175,7 +176,11 @@ void UdmaEngine::check_addresses(Packet& packet) {
         packet.errors[kM2s] |= m2s_cause::kDataRead;
         break;
       case Space::kRegister:
+        packet.reads_register = true;
         if (!words) packet.errors[kM2s] |= m2s_cause::kDataRead;
+        break;
+      case Space::kNoLink:
+        packet.unanswered = true;
         break;
       default:
         break;
@@ -198,9 +203,13 @@ void UdmaEngine::check_addresses(Packet& packet) {
       case Space::kHost:
         packet.signal |= packet.bytes <= kSignalBytes && !packet.compute;
         break;
+      case Space::kNoLink:
+        packet.unanswered = true;
+        break;
       default:
         break;
     }
+    packet.write_latency = std::max(packet.write_latency, fabric.write_latency(b.address));
   }
 }
 
@@ -258,11 +267,15 @@ UdmaEngine::Assembly UdmaEngine::assemble(uint32_t q, uint32_t tx_offset, uint32
   if (result == Assembly::kPacket) result = assemble_rx(queue, rx_offset, packet);
   if (result == Assembly::kPacket) {
     check_addresses(packet);
-    const bool dmb = packet.dmb && !(tx_offset == 0 && queue.dmb_released) &&
-                     udma::kM2sQRateLimitMaskDmbPause.get(
-                         value(udma::kM2sQ + udma::kM2sQRateLimitMask, q)) == 0;
+    const bool dmb =
+        packet.dmb && !(tx_offset == 0 && queue.dmb_released) &&
+        udma::kM2sQRateLimitMaskDmbPause.get(value(udma::kM2sQ + udma::kM2sQRateLimitMask, q)) == 0;
     if (packet.errors[kM2s] != 0 || packet.errors[kS2m] != 0) {
       result = Assembly::kError;
+    } else if (packet.unanswered) {
+      // The queue stands still from here on; others go on.
+      if (tx_offset == 0) unanswered_ |= 1u << q;
+      result = Assembly::kNone;
     } else if (dmb && at < visible_at) {
       result = Assembly::kStalled;
     }

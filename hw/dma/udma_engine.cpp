@@ -57,7 +57,7 @@ void UdmaEngine::reset() {
       }
     }
   }
-  active_ = summary_ = 0;
+  active_ = unanswered_ = summary_ = 0;
   last_queue_ = kQueues - 1;
   state_[kM2s] = state_[kS2m] = State::kNormal;
 }
@@ -148,7 +148,7 @@ UdmaEngine::Assembly UdmaEngine::arbitrate(base::Ps at) {
   const auto class_of = [this](uint32_t q) {
     return udma::kM2sQCfgQos.get(value(udma::kM2sQ + udma::kM2sQCfg, q));
   };
-  uint32_t candidates = active_;
+  uint32_t candidates = active_ & ~unanswered_;
   while (candidates != 0) {
     uint32_t best = kQueues;
     for (uint32_t i = 1; i <= kQueues; ++i) {
@@ -181,7 +181,7 @@ void UdmaEngine::wake_stalled(uint32_t q) {
 }
 
 bool UdmaEngine::other_eligible(uint32_t q, base::Ps at) {
-  for (uint32_t other = active_ & ~(1u << q); other != 0; other &= other - 1) {
+  for (uint32_t other = active_ & ~unanswered_ & ~(1u << q); other != 0; other &= other - 1) {
     const auto o = static_cast<uint32_t>(__builtin_ctz(other));
     const size_t packets = run_.packets.size();
     const size_t buffers = run_.buffers.size();
@@ -211,9 +211,9 @@ void UdmaEngine::place(Packet& packet, base::Ps at, base::Ps end) {
   // Writes behind a barrier wait for its acknowledgement; signals do so by their own latency.
   packet.end = std::max(end, at + 1);
   if (!packet.signal) packet.end = std::max(packet.end, q.barrier_until);
-  packet.visible =
-      std::max(packet.end + packet.read_latency + timing.dma_first_byte + timing.dma_write_ack,
-               q.visible_at);
+  packet.visible = std::max(packet.end + packet.read_latency + timing.dma_first_byte +
+                                timing.dma_write_ack + packet.write_latency,
+                            q.visible_at);
   q.visible_at = packet.visible;
   if (packet.write_barrier) q.barrier_until = packet.visible;
 }
@@ -260,7 +260,7 @@ void UdmaEngine::plan_run(base::Ps at, uint32_t q, size_t limit) {
     }
     place(packet, t, end);
     t = packet.end;
-    if (packet.signal || run_.packets.size() == limit) break;
+    if (packet.signal || packet.reads_register || run_.packets.size() == limit) break;
     tx += packet.tx_descriptors;
     rx += packet.rx_descriptors;
     const size_t packets = run_.packets.size();

@@ -238,7 +238,8 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   uint32_t summary_ = 0;     // live inputs of primary group D
   bool completing_ = false;  // moving data: the engine may be reading its own registers
   bool running_ = false;
-  uint32_t active_ = 0;  // queues with prefetched M2S descriptors
+  uint32_t active_ = 0;      // queues with prefetched M2S descriptors
+  uint32_t unanswered_ = 0;  // of these, queues whose next packet is never answered
   uint32_t last_queue_ = kQueues - 1;
   EventQueue::Id start_event_ = 0;
   PlannedRun run_;

@@ -62,7 +62,8 @@ const RegTable<UdmaEngine>& UdmaEngine::table() {
        {primary + udma::kPrimaryIrqMask, nullptr, &E::write_mask<primary>},
        {primary + udma::kPrimaryIrqMaskClear, nullptr, &E::write_mask_clear<primary>},
        {primary + udma::kPrimaryIrqStatus, &E::read_irq_status<primary>, nullptr},
-       {secondary + udma::kSecondaryIrqCause, &E::read_cause<secondary>, &E::write_cause<secondary>},
+       {secondary + udma::kSecondaryIrqCause, &E::read_cause<secondary>,
+        &E::write_cause<secondary>},
        {secondary + udma::kSecondaryIrqCauseSet, nullptr, &E::write_cause_set<secondary>},
        {secondary + udma::kSecondaryIrqMask, nullptr, &E::write_mask<secondary>},
        {secondary + udma::kSecondaryIrqMaskClear, nullptr, &E::write_mask_clear<secondary>},
@@ -103,7 +104,7 @@ bool UdmaEngine::stream_on() const {
 }
 
 bool UdmaEngine::working() const {
-  if (run_.done < run_.packets.size() || deferred_pending_ != 0) return true;
+  if (run_.done < run_.packets.size() || deferred_pending_ != 0 || unanswered_ != 0) return true;
   for (uint32_t q = 0; queues_ != nullptr && q < kQueues; ++q) {
     for (const HalfQueue& half : queues_[q].half) {
       if (half.requested != half.visible) return true;
@@ -219,6 +220,7 @@ void UdmaEngine::request_prefetch(uint32_t q, Half h) {
 }
 
 void UdmaEngine::go_on() {
+  unanswered_ = 0;
   for (uint32_t q = 0; queues_ != nullptr && q < kQueues; ++q) {
     for (Half h : {kM2s, kS2m}) request_prefetch(q, h);
   }
@@ -230,6 +232,7 @@ void UdmaEngine::drop_descriptors(uint32_t q, Half h) {
   HalfQueue& half = queue(q).half[h];
   half.pending = half.requested = half.visible = 0;
   ++half.generation;
+  unanswered_ &= ~(1u << q);
   if (h == kM2s) active_ &= ~(1u << q);
 }
 
@@ -251,8 +254,8 @@ void UdmaEngine::write_sw_ctrl(uint32_t q, uint32_t value) {
   if (udma::kM2sQSwCtrlReset.get(value) != 0) return reset_half(q, H);
   HalfQueue& half = queue(q).half[H];
   const bool tail = udma::kM2sQSwCtrlResetTail.get(value) != 0;
-  const bool current = udma::kM2sQSwCtrlResetHead.get(value) != 0 ||
-                       udma::kM2sQSwCtrlResetCurrent.get(value) != 0;
+  const bool current =
+      udma::kM2sQSwCtrlResetHead.get(value) != 0 || udma::kM2sQSwCtrlResetCurrent.get(value) != 0;
   if (tail || current) drop_descriptors(q, H);
   if (tail) half.tail = RingPointer{};
   if (current) half.current = RingPointer{};
@@ -291,8 +294,8 @@ void UdmaEngine::write_stream_cfg(uint32_t, uint32_t value) {
   go_on();
 }
 
-// Interrupt groups. Cause bits are cleared by writing 0 (as the mask bits through mask_clear), or by
-// reading them when control says so. Setting one by software stops nothing.
+// Interrupt groups. Cause bits are cleared by writing 0 (as the mask bits through mask_clear), or
+// by reading them when control says so. Setting one by software stops nothing.
 template <uint32_t Group>
 uint32_t UdmaEngine::read_cause(uint32_t g, uint32_t stored, bool debug) {
   const uint32_t control = value(Group + udma::kSecondaryIrqControl, g);

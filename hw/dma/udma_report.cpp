@@ -34,6 +34,7 @@ void UdmaEngine::who_waits(std::vector<std::string>& lines) const {
                        std::to_string(tx.pending) + " send and " + std::to_string(rx.pending) +
                        " receive descriptors";
     if (!enabled(q, kM2s) || !enabled(q, kS2m)) line += ", and is not enabled";
+    if ((unanswered_ >> q & 1) != 0) line += ", for a chip that is not connected";
     lines.push_back(std::move(line));
   }
 }
@@ -45,8 +46,7 @@ bool UdmaEngine::traced() const {
 
 void UdmaEngine::post_trace(const Packet& packet, RingPointer first) {
   contract::NqEntry entry;
-  entry.header =
-      contract::NqEntry::make_header(contract::NqType::kTraceDma, packet.queue, false);
+  entry.header = contract::NqEntry::make_header(contract::NqType::kTraceDma, packet.queue, false);
   entry.payload = packet.bytes;
   entry.timestamp = packet.end;
   entry.debug_id = packet.start;

@@ -97,8 +97,10 @@ class RegTable {
 template <typename Block>
 class RegBlock : public BusTarget {
  public:
-  // `gen`: registers of other generations are unknown.
-  RegBlock(AccessLog& log, contract::Gen gen) : log_(log), gen_(static_cast<uint8_t>(gen)) {}
+  explicit RegBlock(AccessLog& log) : log_(log) {}
+  // Registers of other generations are unknown.
+  RegBlock(AccessLog& log, contract::Gen gen)
+      : log_(log), gens_(static_cast<uint8_t>(1u << static_cast<unsigned>(gen))) {}
 
   // What the log calls this block: "d0.dma5".
   virtual std::string instance() const { return Block::table().name(); }
@@ -111,7 +113,7 @@ class RegBlock : public BusTarget {
       return true;
     }
     const auto word = table.word(offset);
-    if (word.entry == RegTable<Block>::kNone || !table.entry(word.entry).info->in(gen_)) {
+    if (word.entry == RegTable<Block>::kNone || (table.entry(word.entry).info->gens & gens_) == 0) {
       if (!debug) log_.count(instance(), AccessLog::Kind::kUnknown, hex(offset), write);
       return true;
     }
@@ -196,7 +198,7 @@ class RegBlock : public BusTarget {
   }
 
   AccessLog& log_;
-  uint8_t gen_;
+  uint8_t gens_ = 0xFF;
   std::unique_ptr<uint32_t[]> values_;
 };
 

@@ -1,5 +1,5 @@
-// Walks a generated register table as software would: reset value, then write and read back by access
-// right. Registers whose writes do something else than store are named by the caller.
+// Walks a generated register table as software would: reset value, then write and read back by
+// access right. Registers whose writes do something else than store are named by the caller.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,8 +28,7 @@ struct RegisterWalk {
 
   void reset_values(const contract::RegInfo& r) {
     for (uint32_t k = 0; k < r.count; ++k) {
-      const uint32_t expected =
-          r.in(gen) && r.access != contract::Access::kWriteOnly ? r.reset : 0;
+      const uint32_t expected = r.in(gen) && r.access != contract::Access::kWriteOnly ? r.reset : 0;
       EXPECT_EQ(read(r.offset + uint64_t{k} * r.stride), expected) << r.name << " " << k;
       ++checked;
     }

@@ -194,7 +194,7 @@ TEST(Interrupts, GroupDSummarisesWhatIsNotMasked) {
   EXPECT_EQ(b.read(0, kGroupD + udma::kPrimaryIrqStatus), 3u << 9);
   b.write(0, irq(2, 0), 0);
   EXPECT_EQ(b.read(0, kGroupD + udma::kPrimaryIrqStatus), 1u << 9);
-  EXPECT_EQ(b.read(0, kGroupD), 1u << 10);  // stays until it is cleared
+  EXPECT_EQ(b.read(0, kGroupD), 1u << 10);               // stays until it is cleared
   b.write(0, kGroupD + udma::kPrimaryIrqControl, 0x20);  // by level: comes back while it is high
   b.write(0, kGroupD, 0);
   EXPECT_EQ(b.read(0, kGroupD), 1u << 9);
@@ -309,9 +309,9 @@ TEST(Streams, DisableAndFlushStopPacketsAndPrefetchStopsSeparately) {
     uint32_t offset, value;
     bool fetches;
   };
-  for (const Row row : {Row{udma::kM2sStreamCfg, 1, true}, Row{udma::kS2mStreamCfg, 1, true},
-                        Row{udma::kS2mStreamCfg, 0x10, true},
-                        Row{udma::kS2mStreamCfg, 0x100, false}}) {
+  for (const Row row :
+       {Row{udma::kM2sStreamCfg, 1, true}, Row{udma::kS2mStreamCfg, 1, true},
+        Row{udma::kS2mStreamCfg, 0x10, true}, Row{udma::kS2mStreamCfg, 0x100, false}}) {
     DmaBench b;
     auto p = b.setup(0, 0);
     b.write(0, row.offset, row.value);
