@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,14 @@ struct QemuOptions {
   std::vector<std::string> arguments;
 };
 
+struct VfioUserOptions {
+  MachineOptions machine;
+  std::string socket;
+  std::optional<size_t> device;  // one of the platform's; all of them without
+  std::string revision = "silicon";
+  std::string report;
+};
+
 struct DescribeOptions {
   MachineOptions machine;
   bool platform_given = false;
@@ -79,6 +88,7 @@ int up(const UpOptions& options);
 int exec(const ExecOptions& options);
 int down(const std::string& name);
 int qemu(const QemuOptions& options);
+int vfio_user(const VfioUserOptions& options);
 
 // "soma: message" on stderr.
 void complain(const std::string& message);
