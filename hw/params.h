@@ -66,6 +66,16 @@ struct TimingParams {
   base::Ps mgmt_reset = base::us(2000);           // mgmt.reset_us
   base::Ps mgmt_power_sample = base::us(10'000);  // mgmt.power_sample_us
   base::Ps mgmt_heartbeat = base::us(1'000'000);  // mgmt.heartbeat_us
+
+  // Links between chips. The rate of a link is that of its class.
+  base::Ps link_wire = base::ns(500);  // link.wire_ns, A: one way
+};
+
+// A link between two chips, given by their platform-wide numbers. Both directions at once.
+struct LinkParams {
+  uint32_t a = 0;
+  uint32_t b = 0;
+  base::Rate rate;  // per direction: link.<class>_gbps_per_dir
 };
 
 }  // namespace hw

@@ -58,8 +58,8 @@ Chip::Chip(const sc_core::sc_module_name& name, uint32_t number, const ChipConte
                      return core != nullptr ? &core->pe_activity() : nullptr;
                    }),
       management_(management_params(), context.queue, fabric(), context.log, management_hooks()),
-      endpoint_({label_, params().device_id, context.params.revision}, fabric(), *this,
-                context.log),
+      endpoint_({label_, params().device_id, context.params.revision, context.params.bars},
+                fabric(), *this, context.log),
       core_socket_("cores", cores_),
       cc_socket_("cc", cc_cores_),
       nq_socket_("nq", notifications_),
@@ -202,6 +202,12 @@ void Chip::reset(const firmware::mgmt::ResetScope& scope) {
   for (uint32_t k = 0; k < map.host_engines(); ++k) {
     if (((scope.host_dma >> k) & 1) != 0) dma().reset_engine(map.compute_engines() + k);
   }
+}
+
+// The memories keep their content, so that what a guest leaves in HBM outlives its reboot.
+void Chip::power_on() {
+  reset(firmware::mgmt::device_scope(params().gen));
+  management_.power_on();
 }
 
 // Semaphore pages of NeuronCores and whole CC-core windows have plain memory behind their read

@@ -28,7 +28,7 @@ struct ChipContext {
   const MachineParams& params;
 };
 
-class Chip final : public sc_core::sc_module, private MappableRegisters {
+class Chip final : public sc_core::sc_module, private EndpointOwner {
  public:
   Chip(const sc_core::sc_module_name& name, uint32_t number, const ChipContext& context);
 
@@ -58,6 +58,7 @@ class Chip final : public sc_core::sc_module, private MappableRegisters {
   void connect();
   void reset(const firmware::mgmt::ResetScope& scope);
   base::Result<pcie::BarMapping> map_registers(uint64_t device, uint64_t length) override;
+  void power_on() override;
   const ChipParams& params() const { return context_.params.chips[number_]; }
 
   uint32_t number_;

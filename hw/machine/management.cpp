@@ -40,6 +40,13 @@ Management::Management(const Params& params, EventQueue& queue, Fabric& fabric, 
   firmware_.power_on();
 }
 
+void Management::power_on() {
+  queue_.cancel(reset_event_);
+  reset_event_ = 0;
+  firmware_ = firmware::mgmt::Controller(params_.firmware, ram_.data());
+  firmware_.power_on();
+}
+
 bool Management::access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) {
   if (offset + size <= contract::kMiscRamBytes) {
     return access_ram(offset, data, size, write, debug);

@@ -41,6 +41,9 @@ class Management final : public BusTarget,
   };
   Management(const Params& params, EventQueue& queue, Fabric& fabric, AccessLog& log, Hooks hooks);
 
+  // Misc RAM and firmware start anew; a reset in progress is forgotten. The blocks are the
+  // caller's.
+  void power_on();
   bool access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) override;
   const firmware::mgmt::Controller& firmware() const { return firmware_; }
 

@@ -1,6 +1,7 @@
 // What a machine is built from. Read by the composition root from a platform and a timing file.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -13,7 +14,7 @@
 
 namespace hw {
 
-class ChipPort;
+constexpr uint32_t kNoNeighbour = ~0u;
 
 struct ChipParams {
   contract::Gen gen = contract::Gen::kV2;
@@ -27,15 +28,20 @@ struct ChipParams {
   std::optional<uint32_t> api_version;  // of the firmware; default: by generation
   firmware::mgmt::Health health;        // faults to start with
   bool unreadable_in_reset = false;     // misc RAM reads 0xDEADBEEF during a device reset
+  // Chips behind the inter-server windows 0 to 3 (v3, v4; hw-registers.md 9.2).
+  std::array<uint32_t, contract::kNeighbourWindows> neighbours{kNoNeighbour, kNoNeighbour,
+                                                               kNoNeighbour, kNoNeighbour};
 };
 
 struct MachineParams {
   std::vector<ChipParams> chips;  // index: platform-wide chip number
+  std::vector<LinkParams> links;
   TimingParams timing;
   bool timing_only = false;
   uint32_t real_bytes = 512;  // timing_only.real_bytes
   bool coalesce = true;       // many packets as one event where nobody can tell
   uint8_t revision = 0;       // PCI revision id: silicon, 0xF0 emulator, 0xFF QEMU
+  pcie::BarLayout bars = pcie::BarLayout::kFull;
   Tracer* tracer = nullptr;
 };
 
