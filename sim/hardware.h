@@ -2,6 +2,7 @@
 // sim/: one file implements it with the machine of hw/, tests implement it in a few lines.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,6 +55,9 @@ struct HardwareParams {
   bool timing_only = false;
   base::TraceSink* trace = nullptr;
   base::Logger* logger = nullptr;
+  std::vector<pcie::HostMemory*> chip_memory = {};  // one per chip, in place of host_memory
+  uint8_t revision = 0;                             // PCI revision id (hw-registers.md 1.2)
+  pcie::BarLayout bars = pcie::BarLayout::kFull;
 };
 
 // The real devices. One per process: SystemC elaborates once.

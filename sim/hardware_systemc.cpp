@@ -141,12 +141,12 @@ class SystemcHardware final : public Hardware {
 
 base::Result<std::unique_ptr<Hardware>> build_hardware(const HardwareParams& params) {
   const config::Platform& platform = params.platform;
-  if (platform.chips.size() > 1 || platform.generation != config::Generation::kV2) {
-    return base::Error{base::Fault::kUnsupported, 0, platform.name,
-                       "this release builds platforms of one v2 device (trn1.2xlarge, inf2.xlarge, "
-                       "inf2.8xlarge); see soma describe --support"};
-  }
   hw::MachineParams machine = machine_params(platform, params.timing, params.host_memory);
+  for (size_t chip = 0; chip < params.chip_memory.size() && chip < machine.chips.size(); ++chip) {
+    machine.chips[chip].host = params.chip_memory[chip];
+  }
+  machine.revision = params.revision;
+  machine.bars = params.bars;
   machine.timing_only = params.timing_only;
   std::unique_ptr<TraceAdapter> trace;
   if (params.trace != nullptr) {

@@ -74,6 +74,12 @@ struct Machine::Parts {
 };
 
 base::Status Machine::Parts::build() {
+  const config::Platform& platform = params.platform;
+  if (platform.chips.size() > 1 || platform.generation != config::Generation::kV2) {
+    return base::Error{base::Fault::kUnsupported, 0, platform.name,
+                       "this release builds platforms of one v2 device (trn1.2xlarge, inf2.xlarge, "
+                       "inf2.8xlarge); see soma describe --support"};
+  }
   if (params.logger != nullptr) log = base::Log(*params.logger, "machine");
   std::vector<pcie::HostMemory*> host_memory;
   for (size_t node = 0; node < params.platform.nodes.size(); ++node) {

@@ -13,6 +13,11 @@
 
 namespace pcie {
 
+// How a function presents its BARs. kFull: 64-bit BARs with room for everything (hw-registers.md
+// 1.3). k32Bit: 32-bit BARs that fit the hole below 4 GiB of a guest without 64-bit BARs; v2 only,
+// and BAR4 holds the first part of HBM 0 (the rest is reached by DMA).
+enum class BarLayout : uint8_t { kFull, k32Bit };
+
 struct Identity {
   uint16_t vendor = 0;   // 0x1D0F
   uint16_t device = 0;   // hw-registers.md 1.1
@@ -35,13 +40,17 @@ class Device {
   virtual ~Device() = default;
 
   virtual const Identity& identity() const = 0;
-  // Config space, `size` 1, 2 or 4, naturally aligned.
+  // Config space. Any offset, `size` up to 4 and alignment: bytes outside the 256 of the header and
+  // its capabilities read zero and ignore writes.
   virtual uint32_t config_read(uint32_t offset, unsigned size) = 0;
   virtual void config_write(uint32_t offset, unsigned size, uint32_t value) = 0;
   // Any size and alignment; registers answer aligned 32-bit accesses (hw-registers.md 0.2 rule 2).
   // An access that no block claims reads zero, ignores the write, and is counted in the report.
   virtual void bar_read(int bar, uint64_t offset, base::ByteSpan to) = 0;
   virtual void bar_write(int bar, uint64_t offset, base::ConstByteSpan from) = 0;
+  // A conventional PCI reset: the function is as after power on (configuration space, all blocks,
+  // misc RAM), DMA in flight is lost, HBM keeps its content.
+  virtual void reset() = 0;
   // Fails with Fault::kUnsupported where a window has no plain memory behind it.
   virtual base::Result<BarMapping> bar_map(int bar, uint64_t offset, uint64_t length) = 0;
 

@@ -18,6 +18,7 @@
 #include "driver/kernel/dma_engines.h"
 #include "driver/kernel/firmware_io.h"
 #include "driver/kernel/h2t_ring.h"
+#include "driver/kernel/hbm_scrub.h"
 #include "driver/kernel/memory.h"
 #include "driver/kernel/notification_queues.h"
 #include "driver/kernel/registers.h"
@@ -92,6 +93,7 @@ class NeuronDevice {
   CrwlLocks& crwl() { return crwl_; }
   CoreInitStates& core_init() { return core_init_; }
   Datastore& datastore() { return datastore_; }
+  HbmScrub& scrub() { return scrub_; }
   ResetManager& resets() { return *resets_; }
 
   // Null for a core that this device lacks.
@@ -148,6 +150,7 @@ class NeuronDevice {
   CrwlLocks crwl_;
   CoreInitStates core_init_;
   Datastore datastore_;
+  HbmScrub scrub_;
   std::vector<std::shared_ptr<H2tRing>> default_rings_;
   std::vector<std::shared_ptr<H2tRing>> extra_rings_;
   std::unique_ptr<ResetManager> resets_;

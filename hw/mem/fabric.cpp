@@ -127,7 +127,7 @@ Space Fabric::reach(uint64_t address, uint64_t length) const {
     const Fabric* peer = peer_of(at);
     return peer != nullptr ? peer->reach(at.offset, length) : Space::kNone;
   }
-  if (length > at.length || (at.space == Space::kHost && host_ == nullptr)) return Space::kNone;
+  if (length > at.length || (at.space == Space::kHost && host() == nullptr)) return Space::kNone;
   return at.space;
 }
 
@@ -155,7 +155,7 @@ uint8_t* Fabric::direct(uint64_t address, uint64_t length) {
     case Space::kPsum:
       return in_memory(*psum_[at.index], at.offset, length);
     case Space::kHost:
-      return host_ != nullptr ? host_->direct(at.offset, length) : nullptr;
+      return host() != nullptr ? host()->direct(at.offset, length) : nullptr;
     case Space::kPeer: {
       Fabric* peer = peer_of(at);
       return peer != nullptr ? peer->direct(at.offset, length) : nullptr;
@@ -215,7 +215,7 @@ bool Fabric::access(uint64_t address, uint8_t* data, size_t size, bool write, bo
       return peer != nullptr && peer->access(at.offset, data, size, write, debug);
     }
     case Space::kHost:
-      if (host_ == nullptr) return false;
+      if (host() == nullptr) return false;
       return write ? host_->write(at.offset, {data, size}) : host_->read(at.offset, {data, size});
     case Space::kHbm:
     case Space::kSbuf:

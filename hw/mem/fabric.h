@@ -78,7 +78,9 @@ class Fabric {
   const std::string& name() const { return params_.name; }
 
   void set_host(pcie::HostMemory* host) { host_ = host; }
-  pcie::HostMemory* host() const { return host_; }
+  // Without bus mastering host memory is out of reach: every access to it is a bus error.
+  void set_bus_master(bool on) { bus_master_ = on; }
+  pcie::HostMemory* host() const { return bus_master_ ? host_ : nullptr; }
   void set_port(ChipPort* port) { port_ = port; }
   // Spans of the busy periods of each direction between cores and over PCIe.
   void set_tracer(Tracer* tracer);
@@ -145,6 +147,7 @@ class Fabric {
   TimingParams timing_;
   AccessLog& log_;
   pcie::HostMemory* host_ = nullptr;
+  bool bus_master_ = true;
   ChipPort* port_ = nullptr;
   Tracer* tracer_ = nullptr;
   std::vector<Mapped> windows_;  // sorted by device address

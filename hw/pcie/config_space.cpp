@@ -30,7 +30,9 @@ constexpr uint32_t kFunctionLevelResetAbsent = 0x8000;  // role-based error repo
 
 }  // namespace
 
-ConfigSpace::ConfigSpace(const pcie::Identity& identity, uint32_t prefetchable) {
+ConfigSpace::ConfigSpace(const pcie::Identity& identity, pcie::BarLayout layout,
+                         uint32_t prefetchable) {
+  const bool wide = layout == pcie::BarLayout::kFull;
   set(kVendor, 2, identity.vendor);
   set(kDevice, 2, identity.device);
   set(kCommand, 2, 0, kCommandWritable);
@@ -43,9 +45,10 @@ ConfigSpace::ConfigSpace(const pcie::Identity& identity, uint32_t prefetchable) 
     const uint64_t size = identity.bar_size[b];
     if (size == 0) continue;
     const uint64_t mask = ~(size - 1);
-    const uint32_t flags = kBar64 | (((prefetchable >> b) & 1) != 0 ? kBarPrefetchable : 0);
+    const uint32_t flags =
+        (wide ? kBar64 : 0) | (((prefetchable >> b) & 1) != 0 ? kBarPrefetchable : 0);
     set(kBar + 4 * b, 4, flags, static_cast<uint32_t>(mask) & ~0xFu);
-    set(kBar + 4 * b + 4, 4, 0, static_cast<uint32_t>(mask >> 32));
+    if (wide) set(kBar + 4 * b + 4, 4, 0, static_cast<uint32_t>(mask >> 32));
   }
   set(kSubsystemVendor, 2, identity.vendor);
   set(kSubsystem, 2, identity.device);
@@ -66,14 +69,14 @@ void ConfigSpace::set(uint32_t offset, unsigned size, uint32_t value, uint32_t w
 
 uint32_t ConfigSpace::read(uint32_t offset, unsigned size) const {
   uint32_t value = 0;
-  for (unsigned i = 0; i < size && offset + i < kBytes; ++i) {
+  for (unsigned i = 0; i < sizeof value && i < size && uint64_t{offset} + i < kBytes; ++i) {
     value |= static_cast<uint32_t>(bytes_[offset + i]) << (8 * i);
   }
   return value;
 }
 
 void ConfigSpace::write(uint32_t offset, unsigned size, uint32_t value) {
-  for (unsigned i = 0; i < size && offset + i < kBytes; ++i) {
+  for (unsigned i = 0; i < sizeof value && i < size && uint64_t{offset} + i < kBytes; ++i) {
     const uint8_t mask = writable_[offset + i];
     uint8_t& byte = bytes_[offset + i];
     byte = static_cast<uint8_t>((byte & ~mask) | (static_cast<uint8_t>(value >> (8 * i)) & mask));

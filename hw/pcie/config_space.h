@@ -13,7 +13,7 @@ namespace hw {
 class ConfigSpace {
  public:
   // `prefetchable`: bit per BAR.
-  ConfigSpace(const pcie::Identity& identity, uint32_t prefetchable);
+  ConfigSpace(const pcie::Identity& identity, pcie::BarLayout layout, uint32_t prefetchable);
 
   uint32_t read(uint32_t offset, unsigned size) const;
   void write(uint32_t offset, unsigned size, uint32_t value);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <stdexcept>
 
 namespace hw {
 
@@ -11,28 +12,51 @@ namespace {
 constexpr uint16_t kVendorId = 0x1D0F;  // hw-registers.md 1.1
 constexpr uint64_t kPage = 4096;
 
+constexpr uint64_t kSmallHbmBar = 512ull << 20;  // beside 1 GiB of registers below 4 GiB
+
+// In a 32-bit hole one kind of window packs better than two: SeaBIOS 1.16 places prefetchable and
+// other BARs apart, and finds no room for both beside a graphics adapter.
+uint32_t prefetchable(pcie::BarLayout layout, int hbm_bar) {
+  return layout == pcie::BarLayout::kFull ? 1u << hbm_bar : 0;
+}
+
+// With the QEMU revision a v3 or v4 driver takes a quarter of BAR4 for the size of a stack and for
+// the distance between stacks (hw-registers.md 1.2); then all of it must be populated.
+uint64_t hbm_stride(const Endpoint::Params& params, const contract::AddressMap& map) {
+  uint64_t stride = map.bar4_stride();
+  if (map.v2() || params.revision != Endpoint::kQemuRevision) return stride;
+  while (stride > map.hbm_size()) stride /= 2;
+  return stride;
+}
+
 pcie::Identity identity_of(const Endpoint::Params& params, const contract::AddressMap& map,
                            int register_bar, int hbm_bar) {
+  const bool small = params.bars == pcie::BarLayout::k32Bit;
+  if (small && !map.v2()) {
+    throw std::invalid_argument("the registers of this generation need a BAR of 4 GiB");
+  }
   pcie::Identity id;
   id.vendor = kVendorId;
   id.device = params.device_id;
   id.revision = params.revision;
   id.bar_size[register_bar] = map.bar0_size();
-  id.bar_size[hbm_bar] = map.bar4_size();
+  id.bar_size[hbm_bar] = small ? kSmallHbmBar : hbm_stride(params, map) * map.hbms();
   return id;
 }
 
 }  // namespace
 
-Endpoint::Endpoint(const Params& params, Fabric& fabric, MappableRegisters& registers,
-                   AccessLog& log)
+Endpoint::Endpoint(const Params& params, Fabric& fabric, EndpointOwner& owner, AccessLog& log)
     : params_(params),
       fabric_(fabric),
-      registers_(registers),
+      owner_(owner),
       log_(log),
       register_bar_(fabric.address_map().v2() && params.revision == kQemuRevision ? 2 : 0),
+      hbm_stride_(hbm_stride(params, fabric.address_map())),
       identity_(identity_of(params, fabric.address_map(), register_bar_, kHbmBar)),
-      config_(identity_, 1u << kHbmBar) {}
+      config_(identity_, params.bars, prefetchable(params.bars, kHbmBar)) {
+  fabric_.set_bus_master(config_.bus_master());
+}
 
 uint32_t Endpoint::config_read(uint32_t offset, unsigned size) {
   return config_.read(offset, size);
@@ -40,21 +64,35 @@ uint32_t Endpoint::config_read(uint32_t offset, unsigned size) {
 
 void Endpoint::config_write(uint32_t offset, unsigned size, uint32_t value) {
   config_.write(offset, size, value);
+  fabric_.set_bus_master(config_.bus_master());
+}
+
+void Endpoint::reset() {
+  config_ = ConfigSpace(identity_, params_.bars, prefetchable(params_.bars, kHbmBar));
+  fabric_.set_bus_master(config_.bus_master());
+  owner_.power_on();
 }
 
 Endpoint::Target Endpoint::decode(int bar, uint64_t offset) const {
   const contract::AddressMap& map = fabric_.address_map();
   Target target;
-  if (bar == register_bar_ && offset < map.bar0_size()) {
+  if (bar != register_bar_ && bar != kHbmBar) return target;
+  const uint64_t size = identity_.bar_size[bar];
+  if (offset >= size) return target;
+  uint64_t left = size - offset;
+  if (bar == register_bar_) {
     target.device = map.device_of_bar0(offset);
     target.claimed = target.device != 0;
-  } else if (bar == kHbmBar) {
-    target.device = map.device_of_bar4(offset);
-    target.claimed = target.device != ~0ull;
+  } else {
+    const uint64_t in = offset % hbm_stride_;
+    target.device = map.hbm_base(static_cast<uint32_t>(offset / hbm_stride_)) + in;
+    target.claimed = in < map.hbm_size();
+    left = std::min(left, hbm_stride_ - in);
   }
   if (!target.claimed) return target;
   target.location = fabric_.locate(target.device);
   target.claimed = target.location.space != Space::kNone;
+  target.length = std::min(left, target.location.length);
   return target;
 }
 
@@ -79,6 +117,8 @@ void Endpoint::access(int bar, uint64_t offset, uint8_t* data, size_t size, bool
   ++accesses_;
   if (!write) std::memset(data, 0, size);
   if (!config_.memory_enabled()) return;
+  // What would wrap around is past the BAR like the rest.
+  if (size > ~0ull - offset) return count(AccessLog::Kind::kUnknown, bar, offset, write);
   for (size_t at = 0; at < size;) {
     at += access_once(bar, offset + at, data + at, size - at, write);
   }
@@ -94,7 +134,7 @@ size_t Endpoint::access_once(int bar, uint64_t offset, uint8_t* data, size_t siz
     return std::min(size, to_word);
   }
   if (target.location.space != Space::kRegister) {
-    const auto n = static_cast<size_t>(std::min<uint64_t>(size, target.location.length));
+    const auto n = static_cast<size_t>(std::min<uint64_t>(size, target.length));
     if (write) {
       fabric_.write(target.device, {data, n});
     } else {
@@ -123,13 +163,13 @@ base::Result<pcie::BarMapping> Endpoint::bar_map(int bar, uint64_t offset, uint6
   const Target target = decode(bar, offset);
   if (!target.claimed) return refuse("nothing is there");
   if (target.location.space == Space::kHbm) {
-    if (length > target.location.length) return refuse("the range leaves its HBM stack");
+    if (length > target.length) return refuse("the range leaves its HBM stack or the BAR");
     auto fd = fabric_.hbm(target.location.index).fd();
     if (!fd) return fd.error();
     return pcie::BarMapping{*fd, target.location.offset, length, true};
   }
   if (target.location.space == Space::kRegister || target.location.space == Space::kBlock) {
-    return registers_.map_registers(target.device, length);
+    return owner_.map_registers(target.device, length);
   }
   return refuse("this memory has no file behind it");
 }

@@ -1,7 +1,8 @@
 // PCIe endpoint of one chip: configuration space, register BAR, HBM BAR. Source of truth:
 // hw-registers.md 0.2, 1 and 2; arch/pcie/pcie.h. Exact: what software reads back. An access takes
 // no simulated time. Without memory decode all BAR accesses are ignored (a driver writes registers
-// after it has disabled the device, hw-registers.md 10.7).
+// after it has disabled the device, hw-registers.md 10.7); without bus mastering an access to host
+// memory is a bus error.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,16 @@
 
 namespace hw {
 
-// Register windows with plain memory behind them.
-class MappableRegisters {
+// The chip behind the endpoint.
+class EndpointOwner {
  public:
+  // Register windows with plain memory behind them.
   virtual base::Result<pcie::BarMapping> map_registers(uint64_t device, uint64_t length) = 0;
+  // Everything but the configuration space becomes as after power on.
+  virtual void power_on() = 0;
 
  protected:
-  ~MappableRegisters() = default;
+  ~EndpointOwner() = default;
 };
 
 class Endpoint final : public pcie::Device {
@@ -31,14 +35,17 @@ class Endpoint final : public pcie::Device {
     std::string name = "d0";
     uint16_t device_id = 0x7164;
     uint8_t revision = 0;
+    pcie::BarLayout bars = pcie::BarLayout::kFull;
   };
-  Endpoint(const Params& params, Fabric& fabric, MappableRegisters& registers, AccessLog& log);
+  // Throws std::invalid_argument when the BARs of the generation do not fit the layout.
+  Endpoint(const Params& params, Fabric& fabric, EndpointOwner& owner, AccessLog& log);
 
   const pcie::Identity& identity() const override { return identity_; }
   uint32_t config_read(uint32_t offset, unsigned size) override;
   void config_write(uint32_t offset, unsigned size, uint32_t value) override;
   void bar_read(int bar, uint64_t offset, base::ByteSpan to) override;
   void bar_write(int bar, uint64_t offset, base::ConstByteSpan from) override;
+  void reset() override;
   base::Result<pcie::BarMapping> bar_map(int bar, uint64_t offset, uint64_t length) override;
 
   // 0, or 2 where a driver expects it there (v2 with the QEMU revision).
@@ -50,6 +57,7 @@ class Endpoint final : public pcie::Device {
   struct Target {
     bool claimed = false;
     uint64_t device = 0;
+    uint64_t length = 0;  // contiguous bytes from there
     Location location;
   };
   Target decode(int bar, uint64_t offset) const;
@@ -59,9 +67,10 @@ class Endpoint final : public pcie::Device {
 
   Params params_;
   Fabric& fabric_;
-  MappableRegisters& registers_;
+  EndpointOwner& owner_;
   AccessLog& log_;
   int register_bar_;
+  uint64_t hbm_stride_;  // between the stacks in BAR4
   pcie::Identity identity_;
   ConfigSpace config_;
   uint64_t accesses_ = 0;

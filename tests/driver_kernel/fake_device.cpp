@@ -53,6 +53,12 @@ void FakeDevice::config_write(uint32_t offset, unsigned, uint32_t value) {
   if (offset == 4) pci_command = value;
 }
 
+void FakeDevice::reset() {
+  registers_.clear();
+  queues_.clear();
+  pci_command = 0;
+}
+
 uint8_t* FakeDevice::hbm(uint64_t pa) {
   for (uint32_t h = 0; h < map_.hbms(); ++h) {
     const uint64_t base = map_.hbm_base(h);
@@ -182,7 +188,7 @@ bool FakeDevice::queue_write(uint64_t offset, uint32_t value) {
     registers_[offset] = value;
     if (reg == udma::kM2sQTailInc && half.length != 0) {
       half.tail = (half.tail + value) % half.length;
-      if (!engines_stalled) run_queue(queue);
+      if (!engines_stalled && value <= largest_doorbell) run_queue(queue);
     }
     return true;
   }

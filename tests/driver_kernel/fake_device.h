@@ -30,6 +30,7 @@ class FakeDevice : public pcie::Device {
   void config_write(uint32_t offset, unsigned size, uint32_t value) override;
   void bar_read(int bar, uint64_t offset, base::ByteSpan to) override;
   void bar_write(int bar, uint64_t offset, base::ConstByteSpan from) override;
+  void reset() override;
   base::Result<pcie::BarMapping> bar_map(int bar, uint64_t offset, uint64_t length) override;
 
   const contract::AddressMap& map() const { return map_; }
@@ -40,7 +41,9 @@ class FakeDevice : public pcie::Device {
 
   // Knobs and observations.
   bool engines_stalled = false;  // doorbells are taken, nothing moves
-  bool firmware_dead = false;    // neither resets nor mailbox requests are answered
+  // Larger ones are taken and nothing moves: a scrub of whole stacks would take the host's memory.
+  uint32_t largest_doorbell = 8192;
+  bool firmware_dead = false;  // neither resets nor mailbox requests are answered
   uint64_t ring_id_errors = 0;
   uint64_t dma_faults = 0;
   uint64_t copies = 0;

@@ -8,10 +8,12 @@ namespace {
 using contract::Gen;
 using hw::AccessLog;
 
-struct NoRegisters final : hw::MappableRegisters {
+struct NoRegisters final : hw::EndpointOwner {
   base::Result<pcie::BarMapping> map_registers(uint64_t, uint64_t) override {
     return base::Error{base::Fault::kUnsupported, 0, "", "none"};
   }
+  void power_on() override { ++power_ons; }
+  int power_ons = 0;
 };
 
 // A block of 32-bit words.

@@ -12,22 +12,27 @@ namespace {
 
 constexpr size_t kSuggestions = 6;
 
-void add_machine_options(CLI::App& app, MachineOptions& options) {
+void add_device_options(CLI::App& app, MachineOptions& options) {
   app.add_option("--platform", options.platform, "name of a platform or path of a .json file")
       ->capture_default_str();
   app.add_option("--timing-file", options.timing, "name or path; default: the platform's own");
   app.add_option("--set", options.sets, "override a timing parameter: name=value")
       ->allow_extra_args(false);
   app.add_flag("--timing-only", options.timing_only, "do not move payload; times are the same");
+  app.add_option("--log", options.log, "LEVEL or PATTERN=LEVEL, comma-separated");
+  app.add_option("--trace", options.trace, "write a Perfetto trace to this file");
+  app.add_option("--trace-limit", options.trace_limit, "its largest size in bytes")
+      ->capture_default_str();
+}
+
+// For machines that serve device nodes.
+void add_machine_options(CLI::App& app, MachineOptions& options) {
+  add_device_options(app, options);
   app.add_option("--policy", options.policy, "epoch (repeatable) or overlap")
       ->check(CLI::IsMember({"epoch", "overlap"}))
       ->capture_default_str();
   app.add_option("--clock", options.clock, "what clients see as time: virtual or host")
       ->check(CLI::IsMember({"virtual", "host"}))
-      ->capture_default_str();
-  app.add_option("--log", options.log, "LEVEL or PATTERN=LEVEL, comma-separated");
-  app.add_option("--trace", options.trace, "write a Perfetto trace to this file");
-  app.add_option("--trace-limit", options.trace_limit, "its largest size in bytes")
       ->capture_default_str();
 }
 
@@ -56,6 +61,8 @@ class CommandLine {
     add_exec();
     down_ = app_.add_subcommand("down", "stop a machine that `up` started");
     down_->add_option("--name", down_name_, "which machine")->capture_default_str();
+    add_qemu();
+    add_vfio_user();
     add_describe();
   }
 
@@ -73,7 +80,8 @@ class CommandLine {
       return usage_error(unexpected(chosen(), chosen().remaining(true)));
     } catch (const CLI::RequiredError&) {
       if (argc > 1) return usage_error(unexpected(app_, {argv[1]}));
-      return usage_error("a command is required: run, up, exec, down or describe (--help)");
+      return usage_error(
+          "a command is required: run, up, exec, down, qemu, vfio-user or describe (--help)");
     } catch (const CLI::ParseError& error) {
       return usage_error(error.what());
     }
@@ -100,6 +108,31 @@ class CommandLine {
         ->capture_default_str();
     exec_->add_option("--report", exec_options_.report, "write what the machine did to this file");
   }
+  void add_qemu() {
+    qemu_ = app_.add_subcommand(
+        "qemu", "give the guest of a stock QEMU a device: qemu ... -- QEMU-ARGUMENTS");
+    add_device_options(*qemu_, qemu_options_.machine);
+    qemu_
+        ->add_option("--revision", qemu_options_.revision,
+                     "PCI revision id: silicon, emulator, qemu or a number")
+        ->capture_default_str();
+    qemu_->add_option("--report", qemu_options_.report, "write what the machine did to this file");
+  }
+  void add_vfio_user() {
+    vfio_user_ = app_.add_subcommand(
+        "vfio-user", "serve devices to virtual machine monitors over the vfio-user protocol");
+    add_device_options(*vfio_user_, vfio_user_options_.machine);
+    vfio_user_->add_option("--socket,--socket-path", vfio_user_options_.socket,
+                           "where to listen; several devices listen at SOCKET.0, SOCKET.1, ...");
+    vfio_user_->add_option("--device", vfio_user_options_.device,
+                           "only this device of the platform, at SOCKET itself");
+    vfio_user_
+        ->add_option("--revision", vfio_user_options_.revision,
+                     "PCI revision id: silicon, emulator, qemu or a number")
+        ->capture_default_str();
+    vfio_user_->add_option("--report", vfio_user_options_.report,
+                           "write what the machine did to this file");
+  }
   void add_describe() {
     describe_ = app_.add_subcommand("describe", "print platforms, timing, the support matrix");
     add_machine_options(*describe_, describe_options_.machine);
@@ -119,8 +152,9 @@ class CommandLine {
   }
 
   int dispatch() {
-    const bool takes_command = run_->parsed() || exec_->parsed();
-    if (takes_command && command_.empty()) {
+    const bool needs_command = run_->parsed() || exec_->parsed();
+    const bool takes_command = needs_command || qemu_->parsed();
+    if (needs_command && command_.empty()) {
       return usage_error("no command given; put it after --: soma run [options] -- COMMAND");
     }
     if (!takes_command && !command_.empty()) return usage_error("no command is expected after --");
@@ -129,6 +163,12 @@ class CommandLine {
     if (up_->parsed()) return up(up_options_);
     if (exec_->parsed()) return exec(exec_options_);
     if (down_->parsed()) return down(down_name_);
+    qemu_options_.arguments = command_;
+    if (qemu_->parsed()) return qemu(qemu_options_);
+    if (vfio_user_->parsed()) {
+      if (vfio_user_options_.socket.empty()) return usage_error("vfio-user needs --socket PATH");
+      return vfio_user(vfio_user_options_);
+    }
     describe_options_.platform_given = describe_->count("--platform") > 0;
     return describe(describe_options_);
   }
@@ -138,10 +178,14 @@ class CommandLine {
   CLI::App* up_ = nullptr;
   CLI::App* exec_ = nullptr;
   CLI::App* down_ = nullptr;
+  CLI::App* qemu_ = nullptr;
+  CLI::App* vfio_user_ = nullptr;
   CLI::App* describe_ = nullptr;
   RunOptions run_options_;
   UpOptions up_options_;
   ExecOptions exec_options_;
+  QemuOptions qemu_options_;
+  VfioUserOptions vfio_user_options_;
   DescribeOptions describe_options_;
   std::string down_name_ = "default";
   std::vector<std::string> command_;

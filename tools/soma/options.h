@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,21 @@ struct ExecOptions {
   std::vector<std::string> command;
 };
 
+struct QemuOptions {
+  MachineOptions machine;
+  std::string revision = "silicon";
+  std::string report;
+  std::vector<std::string> arguments;
+};
+
+struct VfioUserOptions {
+  MachineOptions machine;
+  std::string socket;
+  std::optional<size_t> device;  // one of the platform's; all of them without
+  std::string revision = "silicon";
+  std::string report;
+};
+
 struct DescribeOptions {
   MachineOptions machine;
   bool platform_given = false;
@@ -71,6 +87,8 @@ int run(const RunOptions& options);
 int up(const UpOptions& options);
 int exec(const ExecOptions& options);
 int down(const std::string& name);
+int qemu(const QemuOptions& options);
+int vfio_user(const VfioUserOptions& options);
 
 // "soma: message" on stderr.
 void complain(const std::string& message);

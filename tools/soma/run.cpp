@@ -2,10 +2,10 @@
 // machine has a code of its own (options.h).
 #include <unistd.h>
 
-#include <chrono>
 #include <string>
 #include <vector>
 
+#include "tools/soma/conclude.h"
 #include "tools/soma/options.h"
 #include "tools/soma/session.h"
 #include "tools/soma/supervisor.h"
@@ -14,32 +14,12 @@
 namespace soma {
 namespace {
 
-// With the machine after the application's end; its report may have to wait 2 s for connections
-// that close.
-constexpr std::chrono::milliseconds kPatience{10000};
-
-int fail(const base::Error& error) {
-  complain(error.message());
-  return error.fault == base::Fault::kConfig ? kExitUsage : exit_code(error.fault);
-}
-
 // The process ends here: the simulation thread, which owns everything, does not answer.
 [[noreturn]] void give_up(const std::string& directory) {
   complain("the machine does not come to an end; killed, without a report");
   Supervisor::kill_descendants();
   RuntimeDir::remove_at(directory);
   ::_exit(exit_code(base::Fault::kInternal));
-}
-
-// Serves until the child ends or the machine fails; the child's exit code.
-int serve(Supervisor& child, sim::Machine& machine, Watchdog& watchdog, base::Status& status) {
-  child.watch([&] {
-    watchdog.arm(kPatience);
-    machine.stop();
-  });
-  status = machine.serve();
-  if (!status) child.terminate();
-  return child.wait();
 }
 
 }  // namespace
@@ -61,23 +41,9 @@ int run(const RunOptions& options) {
     return kExitNotFound;
   }
   base::Status served;
-  int code = serve(child, machine, watchdog, served);
-
-  sim::Report report = machine.take_report();
-  if (!served) {
-    report.set_failure(served.error());
-    code = fail(served.error());
-  }
-  print_warnings(report);
-  for (const base::Status& written :
-       {options.report.empty() ? base::Status() : report.write(options.report),
-        (*session)->finish_trace()}) {
-    if (!written) {
-      complain(written.error().message());
-      if (code == 0) code = exit_code(written.error().fault);
-    }
-  }
-  return code;
+  const int code = serve_child(
+      child, watchdog, [&] { return machine.serve(); }, [&] { machine.stop(); }, served);
+  return conclude(machine.take_report(), served, code, options.report, (*session)->instruments());
 }
 
 }  // namespace soma

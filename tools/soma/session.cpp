@@ -23,35 +23,19 @@ base::Result<std::unique_ptr<Session>> Session::create(const MachineOptions& opt
   auto configuration = load_configuration(options);
   if (!configuration) return configuration.error();
   std::unique_ptr<Session> session(new Session(std::move(directory)));
-  if (!options.log.empty()) {
-    base::Status configured = session->logger_.configure(options.log);
-    if (!configured) return configured.error();
-  }
-  if (!options.trace.empty()) {
-    auto trace = sim::PerfettoTrace::create(options.trace, options.trace_limit);
-    if (!trace) return trace.error();
-    session->trace_ = std::move(*trace);
-  }
+  base::Status opened = session->instruments_.open(options);
+  if (!opened) return opened.error();
   sim::MachineParams params{std::move(configuration->platform),
                             std::move(configuration->timing),
                             options.timing_only,
                             options.policy == "epoch" ? sim::Policy::kEpoch : sim::Policy::kOverlap,
                             session->directory() + "/server",
-                            session->trace_.get(),
-                            &session->logger_};
+                            session->instruments_.trace(),
+                            &session->instruments_.logger()};
   auto machine = sim::Machine::create(std::move(params));
   if (!machine) return machine.error();
   session->machine_ = std::move(*machine);
   return session;
-}
-
-base::Status Session::finish_trace() {
-  if (!trace_) return {};
-  if (trace_->dropped_events() > 0) {
-    complain("the trace reached its limit; " + std::to_string(trace_->dropped_events()) +
-             " events are missing (--trace-limit)");
-  }
-  return trace_->close();
 }
 
 base::Result<std::vector<std::string>> client_environment(const std::string& socket_path,
@@ -78,10 +62,6 @@ base::Result<std::vector<std::string>> client_environment(const std::string& soc
     if (variable.rfind("PATH=", 0) == 0) variable.insert(5, bin.string() + ":");
   }
   return environment;
-}
-
-void print_warnings(const sim::Report& report) {
-  for (const std::string& line : report.warnings()) complain("warning: " + line);
 }
 
 }  // namespace soma

@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "sim/machine.h"
-#include "sim/trace_perfetto.h"
+#include "tools/soma/instruments.h"
 #include "tools/soma/options.h"
 #include "tools/soma/runtime_dir.h"
 
@@ -23,16 +22,14 @@ class Session {
 
   sim::Machine& machine() { return *machine_; }
   const std::string& directory() const { return directory_.path(); }
-  // Ends the trace; says what was lost.
-  base::Status finish_trace();
+  Instruments& instruments() { return instruments_; }
 
  private:
   explicit Session(RuntimeDir directory) : directory_(std::move(directory)) {}
 
   // The machine uses the others, so it goes first.
   RuntimeDir directory_;
-  base::Logger logger_;
-  std::unique_ptr<sim::PerfettoTrace> trace_;
+  Instruments instruments_;
   std::unique_ptr<sim::Machine> machine_;
 };
 
@@ -40,8 +37,5 @@ class Session {
 // found beside this executable, whose directory also leads PATH.
 base::Result<std::vector<std::string>> client_environment(const std::string& socket_path,
                                                           const std::string& clock, uint32_t node);
-
-// Prints what a person should know about a run that has ended.
-void print_warnings(const sim::Report& report);
 
 }  // namespace soma

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "sim/report.h"
+#include "tools/soma/conclude.h"
 #include "tools/soma/control.h"
 #include "tools/soma/options.h"
 #include "tools/soma/session.h"
@@ -29,11 +30,6 @@ constexpr const char* kLog = "/log";
 constexpr const char* kReady = "ready";
 // `down` waits for 5 s; a machine that has not ended by then is killed before.
 constexpr std::chrono::milliseconds kEndPatience{4000};
-
-int fail(const base::Error& error) {
-  complain(error.message());
-  return error.fault == base::Fault::kConfig ? kExitUsage : exit_code(error.fault);
-}
 
 // Serves commands until `down`; the first failure of the machine.
 base::Status serve(Session& session, ControlServer& control) {
@@ -103,7 +99,7 @@ int background(const UpOptions& options, base::UniqueFd parent) {
   tell(kReady);
   const base::Status served = serve(**session, **control);
   if (!served) return fail(served.error());
-  const base::Status traced = (*session)->finish_trace();
+  const base::Status traced = (*session)->instruments().finish_trace();
   return traced ? 0 : fail(traced.error());
 }
 
