@@ -46,6 +46,7 @@ enum Engine : uint8_t { kPe = 0, kAct = 1, kPool = 2, kDve = 3, kSp = 4 };
 constexpr uint32_t kEnginesPerNc = 5;
 constexpr uint32_t kDmaPerNc = 16;
 constexpr uint32_t kQueuesPerEngine = 16;
+constexpr uint32_t kNeighbourWindows = 4;  // v3, v4
 
 // A contiguous window that is visible both to DMA (device address) and through BAR0.
 struct Window {
@@ -105,6 +106,17 @@ struct AddressMap {
   constexpr uint64_t peer_address(uint32_t chip, uint64_t local) const {
     return v2() ? ((16ull + chip) << 44) | local
                 : (1ull << 63) | (static_cast<uint64_t>(chip) << 53) | local;
+  }
+  // Inter-server windows of v3 and v4 (2.4, 9.2): window k forwards the low 50 bits.
+  constexpr bool is_neighbour(uint64_t address) const { return !v2() && (address >> 52) == 1; }
+  static constexpr uint32_t neighbour_window(uint64_t address) {
+    return static_cast<uint32_t>(address >> 50 & 3);
+  }
+  static constexpr uint64_t neighbour_local(uint64_t address) {
+    return address & ((1ull << 50) - 1);
+  }
+  static constexpr uint64_t neighbour_address(uint32_t window, uint64_t local) {
+    return (1ull << 52) + (static_cast<uint64_t>(window) << 50) + local;
   }
 
   // NeuronCore and CC-core windows.

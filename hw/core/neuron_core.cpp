@@ -26,6 +26,7 @@ NeuronCore::NeuronCore(const Params& params, const Context& context)
 void NeuronCore::reset() {
   for (auto& engine : engines_) engine->hard_reset();
   semaphores_.reset();
+  pe_activity_ = {};
 }
 
 NeuronCore& NeuronCoreGroup::core(uint32_t n) {

@@ -156,7 +156,11 @@ void UdmaEngine::check_addresses(Packet& packet) {
         packet.errors[kM2s] |= m2s_cause::kDataRead;
         break;
       case Space::kRegister:
+        packet.reads_register = true;
         if (!words) packet.errors[kM2s] |= m2s_cause::kDataRead;
+        break;
+      case Space::kNoLink:
+        packet.unanswered = true;
         break;
       default:
         break;
@@ -178,9 +182,13 @@ void UdmaEngine::check_addresses(Packet& packet) {
       case Space::kHost:
         packet.signal |= packet.bytes <= kSignalBytes && !packet.compute;
         break;
+      case Space::kNoLink:
+        packet.unanswered = true;
+        break;
       default:
         break;
     }
+    packet.write_latency = std::max(packet.write_latency, fabric.write_latency(b.address));
   }
 }
 
@@ -242,6 +250,10 @@ UdmaEngine::Assembly UdmaEngine::assemble(uint32_t q, uint32_t tx_offset, uint32
                                        value(udma::kM2sQ + udma::kM2sQRateLimitMask, q)) == 0;
     if (packet.errors[kM2s] != 0 || packet.errors[kS2m] != 0) {
       result = Assembly::kError;
+    } else if (packet.unanswered) {
+      // The queue stands still from here on; others go on.
+      if (tx_offset == 0) unanswered_ |= 1u << q;
+      result = Assembly::kNone;
     } else if (dmb && at < visible_at) {
       result = Assembly::kStalled;
     }

@@ -61,6 +61,7 @@ void UdmaEngine::reset() {
     }
   }
   active_ = 0;
+  unanswered_ = 0;
   last_queue_ = kQueues - 1;
   state_ = State::kNormal;
 }
@@ -138,7 +139,7 @@ void UdmaEngine::drop_erroneous(const Packet& packet) {
 // Leaves the next packet in the (empty) run: round robin, on v4 within the highest class.
 UdmaEngine::Assembly UdmaEngine::arbitrate(base::Ps at) {
   const bool classes = context_.fabric.address_map().gen == contract::Gen::kV4;
-  uint32_t candidates = active_;
+  uint32_t candidates = active_ & ~unanswered_;
   while (candidates != 0) {
     uint32_t best = kQueues;
     for (uint32_t i = 1; i <= kQueues; ++i) {
@@ -174,7 +175,7 @@ void UdmaEngine::wake_stalled(uint32_t q) {
 }
 
 bool UdmaEngine::other_eligible(uint32_t q, base::Ps at) {
-  for (uint32_t other = active_ & ~(1u << q); other != 0; other &= other - 1) {
+  for (uint32_t other = active_ & ~unanswered_ & ~(1u << q); other != 0; other &= other - 1) {
     const auto o = static_cast<uint32_t>(__builtin_ctz(other));
     const size_t packets = run_.packets.size();
     const size_t buffers = run_.buffers.size();
@@ -204,9 +205,9 @@ void UdmaEngine::place(Packet& packet, base::Ps at, base::Ps end) {
   // Writes behind a barrier wait for its acknowledgement; signals do so by their own latency.
   packet.end = std::max(end, at + 1);
   if (!packet.signal) packet.end = std::max(packet.end, q.barrier_until);
-  packet.visible =
-      std::max(packet.end + packet.read_latency + timing.dma_first_byte + timing.dma_write_ack,
-               q.visible_at);
+  packet.visible = std::max(packet.end + packet.read_latency + timing.dma_first_byte +
+                                timing.dma_write_ack + packet.write_latency,
+                            q.visible_at);
   q.visible_at = packet.visible;
   if (packet.write_barrier) q.barrier_until = packet.visible;
 }
@@ -253,7 +254,7 @@ void UdmaEngine::plan_run(base::Ps at, uint32_t q, size_t limit) {
     }
     place(packet, t, end);
     t = packet.end;
-    if (packet.signal || run_.packets.size() == limit) break;
+    if (packet.signal || packet.reads_register || run_.packets.size() == limit) break;
     tx += packet.tx_descriptors;
     rx += packet.rx_descriptors;
     const size_t packets = run_.packets.size();

@@ -208,7 +208,8 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   std::unique_ptr<Queue[]> queues_;
   State state_ = State::kNormal;
   bool running_ = false;
-  uint32_t active_ = 0;  // queues with prefetched M2S descriptors
+  uint32_t active_ = 0;      // queues with prefetched M2S descriptors
+  uint32_t unanswered_ = 0;  // of these, queues whose next packet is never answered
   uint32_t last_queue_ = kQueues - 1;
   EventQueue::Id start_event_ = 0;
   PlannedRun run_;

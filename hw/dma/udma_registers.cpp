@@ -187,6 +187,7 @@ void UdmaEngine::reset_half(uint32_t q, Half h) {
   half.tail = half.current = RingPointer{};
   half.pending = half.requested = half.visible = 0;
   ++half.generation;
+  unanswered_ &= ~(1u << q);
   if (h == kM2s) {
     active_ &= ~(1u << q);
     queue(q).visible_at = queue(q).barrier_until = 0;

@@ -34,6 +34,7 @@ void UdmaEngine::who_waits(std::vector<std::string>& lines) const {
                        std::to_string(tx.pending) + " send and " + std::to_string(rx.pending) +
                        " receive descriptors";
     if (!enabled(q, kM2s) || !enabled(q, kS2m)) line += ", and is not enabled";
+    if ((unanswered_ >> q & 1) != 0) line += ", for a chip that is not connected";
     lines.push_back(std::move(line));
   }
 }

@@ -86,6 +86,7 @@ int qemu(const QemuOptions& options) {
   if (!sockets) return fail(sockets.error());
   const auto command = qemu_command(options.arguments, sockets->theirs.get());
   if (!command) return fail(command.error());
+  if (!command->warning.empty()) complain("warning: " + command->warning);
   const std::vector<std::string> variables = environment();
   if (!find_program(kQemuProgram, variables)) {
     complain(std::string(kQemuProgram) + " is not in PATH; install the Debian package " +
@@ -110,7 +111,7 @@ int qemu(const QemuOptions& options) {
   if (!built) return fail(built.error());
   sim::AttachedMachine& machine = **built;
 
-  const base::Status started = child.start(*command, variables);
+  const base::Status started = child.start(command->words, variables);
   if (!started) {
     complain(started.error().message());
     return kExitNotFound;

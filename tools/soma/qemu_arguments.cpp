@@ -11,6 +11,8 @@ constexpr const char* kMemoryId = "neuronmem";
 constexpr const char* kDeviceId = "neuron0";
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kDefaultMemory = 512 * kMiB;
+// Of the guest's memory; above it the hole that holds the BARs of 1.5 GiB begins.
+constexpr uint64_t kBelowHole = 2048 * kMiB;
 constexpr uint64_t kMemoryUnit = 8192;       // QEMU's own rounding
 constexpr uint64_t kMaxMemory = 1ull << 44;  // the device's window to host memory (v2)
 constexpr uint32_t kMaxRevision = 0xFF;
@@ -47,6 +49,8 @@ struct Seen {
   bool memory = false;
   uint64_t bytes = kDefaultMemory;
   bool accelerator = false;
+  bool q35 = false;
+  bool split = false;  // where memory goes on above 4 GiB
 };
 
 base::Status look_at_machine(std::string_view value, Seen& seen) {
@@ -56,7 +60,9 @@ base::Status look_at_machine(std::string_view value, Seen& seen) {
                     "the guest's memory must be the one that the device reaches; give its size "
                     "with -m instead");
     }
+    if (part == "q35" || part == "type=q35" || starts_with(part, "pc-q35")) seen.q35 = true;
     if (starts_with(part, "accel=")) seen.accelerator = true;
+    if (starts_with(part, "max-ram-below-4g=")) seen.split = true;
   }
   return {};
 }
@@ -118,8 +124,7 @@ base::Result<uint64_t> qemu_memory_bytes(const std::string& value) {
   return static_cast<uint64_t>(bytes);
 }
 
-base::Result<std::vector<std::string>> qemu_command(const std::vector<std::string>& arguments,
-                                                    int socket) {
+base::Result<QemuCommand> qemu_command(const std::vector<std::string>& arguments, int socket) {
   constexpr std::string_view kWithValue[] = {"machine", "M", "accel", "m", "mem-path"};
   // A kernel's command line may hold anything.
   constexpr std::string_view kOpaque[] = {"append", "name", "fw_cfg", "smbios"};
@@ -138,19 +143,25 @@ base::Result<std::vector<std::string>> qemu_command(const std::vector<std::strin
     if (!status) return status.error();
   }
   const std::string size = std::to_string(seen.bytes);
+  std::string machine = std::string("memory-backend=") + kMemoryId;
+  if (seen.bytes > kBelowHole && !seen.split) machine += ",max-ram-below-4g=2G";
   // QEMU merges the options of several -machine, so the user's own stay as they are. Our device
   // comes first: its place on the bus then does not depend on the user's devices.
-  std::vector<std::string> command{
+  QemuCommand command;
+  if (seen.q35) {
+    command.warning = "SeaBIOS finds no room for the BARs of 1.5 GiB on machine type q35; use pc";
+  }
+  command.words = {
       kQemuProgram,
       "-machine",
-      std::string("memory-backend=") + kMemoryId,
+      machine,
       "-object",
       std::string("memory-backend-memfd,id=") + kMemoryId + ",size=" + size + ",share=on",
       "-device",
       std::string("x-pci-proxy-dev,id=") + kDeviceId + ",fd=" + std::to_string(socket)};
-  if (!seen.accelerator) command.insert(command.end(), {"-accel", "tcg"});
-  if (!seen.memory) command.insert(command.end(), {"-m", "512M"});
-  command.insert(command.end(), arguments.begin(), arguments.end());
+  if (!seen.accelerator) command.words.insert(command.words.end(), {"-accel", "tcg"});
+  if (!seen.memory) command.words.insert(command.words.end(), {"-m", "512M"});
+  command.words.insert(command.words.end(), arguments.begin(), arguments.end());
   return command;
 }
 
