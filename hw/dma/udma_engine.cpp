@@ -12,6 +12,8 @@ constexpr uint32_t kComponentShift = 16;  // component id: chip, then engine
 constexpr size_t kMaxRun = 256;
 constexpr uint32_t kStreakPerPacket = 16;  // uncontended packets that earn one more packet per run
 constexpr uint32_t kMaxStreak = kMaxRun * kStreakPerPacket;
+// Erroneous packets that the engine drops before it fetches again: what prefetch may hold.
+constexpr uint32_t kMaxDropped = 128;
 constexpr contract::Field kQos{28, 3};  // class of a queue in its cfg (hw-registers.md 3.4.1)
 constexpr uint32_t kPrimaryD = 3;       // summarises the secondary groups (3.9)
 constexpr uint32_t kPrimaryDFirstBit = 8;
@@ -105,6 +107,7 @@ void UdmaEngine::start(base::Ps at) {
   run_.clear();
   running_ = false;
   if (state_ != State::kNormal) return;  // disabled, or an error of the run just finished
+  uint32_t dropped = 0;
   while (arbitrate(at) == Assembly::kPacket) {
     if (run_.packets.front().errors[kM2s] != 0 || run_.packets.front().errors[kS2m] != 0) {
       const Packet packet = run_.packets.front();
@@ -113,6 +116,12 @@ void UdmaEngine::start(base::Ps at) {
       if (state_ != State::kNormal) return;
       drop_erroneous(packet);
       run_.clear();
+      // A ring full of them must not stop the time of everybody else.
+      if (++dropped == kMaxDropped) {
+        const base::Ps pause = std::max<base::Ps>(context_.timing.dma_fetch, 1);
+        start_event_ = context_.events.schedule(key(at + pause, Phase::kStart), *this, kTagStart);
+        return;
+      }
       continue;
     }
     plan(at);

@@ -47,7 +47,9 @@ struct RingPointer {
   uint32_t index = 0;
   uint32_t ring_id = 1;  // of the lap that `index` is in
 
+  // A ring may be taken away (length 0) under its pointers.
   RingPointer plus(uint32_t n, uint32_t length) const {
+    if (length == 0) return *this;
     const uint64_t at = uint64_t{index} + n;
     return {static_cast<uint32_t>(at % length), (ring_id + static_cast<uint32_t>(at / length)) & 3};
   }
