@@ -362,6 +362,7 @@ void Sequencer::begin() {
   const base::Ps time = control_time();
   busy_ += time;
   begun_ = start;
+  if (start == now) activity_.add(start, start + time);
   schedule(start + time, kFinish);
 }
 
