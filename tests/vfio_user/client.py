@@ -199,8 +199,9 @@ def lost_address(device, queue, memories):
     assert device.read(unit + 0x200) & 0x2222 == 0
 
 
-def map_hbm(client, gen):
-    """The part of BAR4 with a file behind it, if there is one."""
+def map_hbm(device, queue, memories):
+    """The part of BAR4 with a file behind it, if there is one: the same memory as for DMA."""
+    client, ram = device.client, memories[0]
     flags, size, mapping = client.region_info(4)
     if not isinstance(mapping, tuple):
         return
@@ -214,6 +215,14 @@ def map_hbm(client, gen):
         assert client.read(4, area + HBM_RESERVED + 40, 4) == b"abcd"
         client.write(4, area + HBM_RESERVED + 40, b"efgh")
         assert window[40:44] == b"efgh"
+        # Pages that nothing has touched but the mapping, and the other way round.
+        size, host = 3 * 4096, ram.take(6 * 4096, 4096)
+        window[1 << 19:(1 << 19) + size] = PATTERN[:size]
+        queue.copy(device.gen.hbm[0] + HBM_RESERVED + (1 << 19), device.host(host), size)
+        assert ram.read(host, size) == PATTERN[:size]
+        ram.write(host + size, PATTERN[100:100 + size])
+        queue.copy(device.host(host + size), device.gen.hbm[0] + HBM_RESERVED + (3 << 18), size)
+        assert window[3 << 18:(3 << 18) + size] == PATTERN[100:100 + size]
         window.close()
     os.close(fd)
 
@@ -255,7 +264,7 @@ def bring_up(client, gen, die):
     semaphore(device, host_queue, memories)
     notification_ring(device, memories)
     mailbox(device, memories, routing_id)
-    map_hbm(client, gen)
+    map_hbm(device, host_queue, memories)
     lost_address(device, Queue(device, 1, 0, 64, memories[0]), memories)
     for engine in (0, 1, gen.h2t):
         device.init_engine(engine, False)

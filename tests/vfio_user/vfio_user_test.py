@@ -139,6 +139,19 @@ class OneDevice(Case):
         self.attach().device_info()
         self.stop(again)
 
+    def test_a_connected_socket(self):
+        ours, theirs = socket.socketpair()
+        server = subprocess.Popen([SOMA, "vfio-user", "--platform", PLATFORMS[GENERATION], "--fd", str(theirs.fileno())],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, pass_fds=[theirs.fileno()])
+        self.addCleanup(self.end, server)
+        theirs.close()
+        client = Client(ours)
+        client.version()
+        client.device_info()
+        client.close()
+        output = server.communicate(timeout=PATIENCE)
+        self.assertEqual((server.returncode, output), (0, (PLATFORMS[GENERATION] + " ready\n", "")))
+
     def test_the_revision_that_qemu_has(self):
         server, _ = self.start(PLATFORMS[GENERATION], "--revision", "qemu")
         self.assert_up("--qemu")
@@ -179,7 +192,10 @@ class SeveralDevices(Case):
                               (("--platform", self.PLATFORM, "--socket", self.path, "--revision", "256"), "256"),
                               (("--platform", "nothing", "--socket", self.path), "nothing"),
                               (("--socket", "/" + "x" * 200), "bytes"),
-                              (("--socket", self.path, "--policy", "epoch"), "--policy")):
+                              (("--socket", self.path, "--policy", "epoch"), "--policy"),
+                              (("--socket", self.path, "--fd", "0"), "--fd"),
+                              (("--fd", "55"), "no socket"),
+                              (("--platform", self.PLATFORM, "--fd", "0"), "--device")):
             result = subprocess.run([SOMA, "vfio-user", *options], capture_output=True, text=True, timeout=PATIENCE)
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertIn(text, result.stderr)
