@@ -9,6 +9,39 @@ uint64_t serial(Cluster& c, uint32_t node) {
   return uint64_t{c.word(node, 0, misc::kSerialHi)} << 32 | c.word(node, 0, misc::kSerialLo);
 }
 
+// Passes everything on to a device and keeps the accesses to BAR 0.
+class Tap final : public pcie::Device {
+ public:
+  explicit Tap(pcie::Device& device) : device_(device) {}
+
+  const pcie::Identity& identity() const override { return device_.identity(); }
+  uint32_t config_read(uint32_t offset, unsigned size) override {
+    return device_.config_read(offset, size);
+  }
+  void config_write(uint32_t offset, unsigned size, uint32_t value) override {
+    device_.config_write(offset, size, value);
+  }
+  void bar_read(int bar, uint64_t offset, base::ByteSpan to) override {
+    device_.bar_read(bar, offset, to);
+    if (bar == 0 && to.size() == 4) log.push_back({false, offset, base::load<uint32_t>(to.data())});
+  }
+  void bar_write(int bar, uint64_t offset, base::ConstByteSpan from) override {
+    device_.bar_write(bar, offset, from);
+    if (bar == 0 && from.size() == 4) {
+      log.push_back({true, offset, base::load<uint32_t>(from.data())});
+    }
+  }
+  void reset() override { device_.reset(); }
+  base::Result<pcie::BarMapping> bar_map(int bar, uint64_t offset, uint64_t length) override {
+    return device_.bar_map(bar, offset, length);
+  }
+
+  std::vector<driver_test::LoggedAccess> log;
+
+ private:
+  pcie::Device& device_;
+};
+
 class Generations : public ::testing::TestWithParam<Gen> {};
 
 TEST_P(Generations, FourNodesFindTheirPlaces) {
@@ -32,6 +65,40 @@ TEST_P(Generations, FourNodesFindTheirPlaces) {
       }
     }
   }
+}
+
+// 10.8: all accesses of a device from probe to the end of the election, in a node whose neighbours
+// come up at the same time.
+void compare(Gen gen, uint32_t node, uint32_t device) {
+  ClusterOptions options;
+  options.gen = gen;
+  Cluster c(options);
+  Tap tap(c.machine.device(c.chip(node, device)));
+  c.tap = &tap;
+  c.tapped = c.chip(node, device);
+  c.load_all();
+  const std::string name = gen == Gen::kV3 ? "v3" : "v4";
+  const uint64_t left = serial(c, node ^ 1);
+  const uint64_t right = serial(c, node % 2 == 1 ? (node + 1) % 4 : (node + 3) % 4);
+  auto want = driver_test::golden_trace(name + "_bring_up.trace");
+  const auto election = driver_test::golden_trace(
+      name + (device == 0 ? "_election_primary.trace" : "_election_secondary.trace"),
+      {{"D", device},
+       {"H", std::nullopt},
+       {"LEFT", left},
+       {"RIGHT", right},
+       {"POD", serial(c, 0)},
+       {"V", 0x0400'0303 | node << 16}});
+  want.insert(want.end(), election.begin(), election.end());
+  driver_test::expect_trace(tap.log, 0, want);
+  c.unload(node);
+}
+
+TEST_P(Generations, AccessesOfAPrimaryDeviceEqualTheGoldenTrace) {
+  compare(GetParam(), 2, 0);
+}
+TEST_P(Generations, AccessesOfASecondaryDeviceEqualTheGoldenTrace) {
+  compare(GetParam(), 1, 13);
 }
 
 INSTANTIATE_TEST_SUITE_P(Election, Generations, ::testing::Values(Gen::kV3, Gen::kV4),

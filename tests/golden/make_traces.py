@@ -706,6 +706,143 @@ def steady(g):
     t.line("host", "expect", "RESP", 0x000C0003, 0x5EED, 0xFFFFFFFF)
 
 
+# --- 10.8: election ---------------------------------------------------------------------------
+
+ELECTION = 0x4000000  # host memory of the first device's remote reads, 1 MiB for each device
+SERIAL = 0x0123456700001000  # of device 0 where the player has four
+
+
+def election_engines(g):
+    return (36, 68, 4, 100) if g.number == 3 else (40, 72, 8, 104)
+
+
+def election_places(k):
+    """M2S ring, S2M ring and page of the k-th engine, from H on."""
+    return (f"H+{k * 0x10000 + offset:X}" for offset in (0, 0x4000, 0x8000))
+
+
+def remote_read(t, g, k, slot, offset, size):
+    """9.3: `size` bytes of the neighbour's misc RAM through the k-th engine."""
+    e = election_engines(g)[k]
+    tx, rx, page = election_places(k)
+    window = (1 << 52) + (e // 32 << 50)
+    t.use(g.file("election_read"), TX=tx, RX=rx, P=page, I=slot, N=size, A=window + g.misc_device + offset,
+          S=g.udma(e) + 0x21038, T=g.udma(e) + 0x1038)
+
+
+def election_parts(g):
+    t = Script(g.file("election_read"), f"hw-registers.md 9.3, {g.name}: N bytes at A to page P, slots I and I+1 of the rings")
+    t.line("host", "write", "P", 1, 0)
+    t.line("desc", "TX+I*10", "D000000+N", 0x5080003, "A")
+    t.line("desc", "RX+I*10", "1000000+N", 0, f"{g.window:X}+P+8")
+    t.line("desc", "TX+I*10+10", 0xD000004, 0x5080003, f"{g.window:X}+P")
+    t.line("desc", "RX+I*10+10", 0x1000004, 0, f"{g.window:X}+P+4")
+    t.w("S", 2)
+    t.w("T", 2)
+    t.line("host", "poll", "P+4", 1, "4us", "4ms")
+
+    t = Script(g.file("election_start"), f"hw-registers.md 10.8 steps 2 and 3, {g.name}: engines, rings, status V")
+    for k, e in enumerate(election_engines(g)):
+        init_engine(t, g, e, 0x3030000, again=True)
+        tx, rx, _ = election_places(k)
+        u = g.udma(e)
+        t.use("queue.trace", T=u + 0x1000, X=u + 0x21000, L=0x400, TX=f"{tx}+{g.window:X}", RX=f"{rx}+{g.window:X}")
+    t.w(f"{g.misc + 0x190:X}", "V")
+
+    t = Script(g.file("election_serials"), f"hw-registers.md 10.8 step 4, {g.name}: serial numbers through all four engines")
+    for k in range(4):
+        remote_read(t, g, k, 0, 0x38, 8)
+    t = Script(g.file("election_offer"), f"hw-registers.md 10.8 step 5, {g.name}: the values LEFT and RIGHT")
+    for word, value in ((0x180, "hi(LEFT)"), (0x184, "lo(LEFT)"), (0x188, "hi(RIGHT)"), (0x18C, "lo(RIGHT)")):
+        t.w(f"{g.misc + word:X}", value)
+    t = Script(g.file("election_exchange"), f"hw-registers.md 10.8 step 6, {g.name}: the neighbours' values")
+    for k in (0, 2):
+        remote_read(t, g, k, 2, 0x180, 16)
+    t = Script(g.file("election_status"), f"hw-registers.md 10.8 steps 7 to 9, {g.name}: status V, that of the neighbours, data gone")
+    t.w(f"{g.misc + 0x190:X}", "V")
+    for k in (0, 2):
+        remote_read(t, g, k, 4, 0x190, 4)
+    for word in (0x18C, 0x188, 0x184, 0x180):
+        t.w(f"{g.misc + word:X}", 0)
+    t = Script(g.file("election_result"), f"hw-registers.md 10.8 step 10, {g.name}: status word V, pod serial number POD")
+    t.w(f"{g.misc + 0x190:X}", "V")
+    t.w(f"{g.misc + 0x194:X}", "hi(POD)")
+    t.w(f"{g.misc + 0x198:X}", "lo(POD)")
+
+
+def election_devices(g):
+    """A node's device in one piece, when no neighbour keeps it waiting: what a driver's log is compared with."""
+    t = Script(g.file("election_secondary"), f"hw-registers.md 10.8, {g.name}: device D of a node of four")
+    t.use(g.file("election_start"), H="H", V=0)
+    t.use(g.file("election_serials"), H="H")
+    t.use(g.file("election_offer"), LEFT="D", RIGHT="D")
+    t.use(g.file("election_exchange"), H="H")
+    t.use(g.file("election_status"), H="H", V=3)
+    t = Script(g.file("election_primary"), f"hw-registers.md 10.2 step 17 and 10.8, {g.name}: device 0; neighbours LEFT and RIGHT")
+    for word in (0x190, 0x194, 0x198):
+        t.r(f"{g.misc + word:X}")
+    for word in (0x24, 0x38, 0x3C):
+        t.line("RNO", f"{g.misc + word:X}", "*")
+    t.use(g.file("election_start"), H="H", V=0xFF0000)
+    t.use(g.file("election_serials"), H="H")
+    t.use(g.file("election_offer"), LEFT="LEFT", RIGHT="RIGHT")
+    t.use(g.file("election_exchange"), H="H")
+    t.use(g.file("election_status"), H="H", V=0xFF0003)
+    t.use(g.file("election_result"), V="V", POD="POD")
+
+
+def halves(value):
+    return value & 0xFFFFFFFF, value >> 32
+
+
+def election(g):
+    """Four devices of one index, one in each node, first as secondaries, then as primaries."""
+    t = Script(g.file("election"), f"hw-registers.md 9 and 10.8, {g.name}: the four nodes of an ultraserver")
+    sides = [(n ^ 1, (n + 1 if n % 2 else n + 3) % 4) for n in range(4)]  # 9.5
+    place = [f"{ELECTION + n * 0x100000:X}" for n in range(4)]
+    page = lambda n, k: f"{ELECTION + n * 0x100000 + k * 0x10000 + 0x8008:X}"
+
+    def each(name, **names):
+        for n in range(4):
+            t.line("device", str(n))
+            t.play(g.file(name), H=place[n], **{k: v(n) if callable(v) else v for k, v in names.items()})
+
+    each("bring_up")
+    for what, index in (("device 5 of each node", 5), ("device 0 of each node", 0)):
+        t.note(what)
+        value = lambda n: index or SERIAL + n
+        each("election_start", V=0 if index else 0xFF0000)
+        each("election_serials")
+        for n in range(4):
+            for k in range(4):
+                t.line("host", "expect", page(n, k), *halves(SERIAL + sides[n][k // 2]))
+        offer = [[index or SERIAL + other for other in sides[n]] for n in range(4)]
+        each("election_offer", LEFT=lambda n: offer[n][0], RIGHT=lambda n: offer[n][1])
+        each("election_exchange")
+        for n in range(4):
+            for side, k in ((0, 0), (1, 2)):
+                left, right = offer[sides[n][side]]
+                t.line("host", "expect", page(n, k), *halves(left)[::-1], *halves(right)[::-1])
+        t.note("a status is there before a neighbour asks for it")
+        for n in range(4):
+            t.line("device", str(n))
+            t.line("write", f"{g.misc + 0x190:X}", 3 if index else 0xFF0003)
+        each("election_status", V=3 if index else 0xFF0003)
+        for n in range(4):
+            for k in (0, 2):
+                t.line("host", "expect", page(n, k), 3 if index else 0xFF0003)
+            t.line("device", str(n))
+            for word in (0x180, 0x184, 0x188, 0x18C):
+                t.line("expect", f"{g.misc + word:X}", 0)
+    t.note("the lowest serial number is that of node 0, and of the pod")
+    each("election_result", V=lambda n: 0x04000303 | n << 16, POD=SERIAL)
+    t.note("7.1: the result outlives a device reset")
+    t.line("device", "2")
+    t.play(g.file("device_reset"))
+    for word, value in ((0x190, 0x04020303), (0x194, SERIAL >> 32), (0x198, SERIAL & 0xFFFFFFFF)):
+        t.line("expect", f"{g.misc + word:X}", value)
+
+
 def write_all():
     mask_files()
     queue_file()
@@ -723,6 +860,9 @@ def write_all():
         nc_reset(g)
         if not g.v2:
             seng_reset(g)
+            election_parts(g)
+            election_devices(g)
+            election(g)
         process_exit(g)
         remove(g)
         metric(g)
