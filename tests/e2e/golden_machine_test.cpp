@@ -175,6 +175,11 @@ class Revisions : public ::testing::TestWithParam<Chip> {
                   : GetParam().revision == kEmulator ? "emulator"
                                                      : "bring_up");
   }
+  // A driver does not reset an emulated v4 device, so that it finds what the one before has left.
+  std::vector<golden::Step> reload() const {
+    return GetParam().revision == kEmulator && GetParam().gen == Gen::kV4 ? script("emulator_again")
+                                                                          : bring_up();
+  }
 };
 
 TEST_P(Revisions, BringUpCopyAndReload) {
@@ -199,7 +204,7 @@ TEST_P(Revisions, BringUpCopyAndReload) {
   m.unload();
   m.device.log.clear();
   m.load();
-  expect_trace(m.device.log, 0, bring_up());
+  expect_trace(m.device.log, 0, reload());
   file = m.open();
   ASSERT_GT(file, 0);
   m.expect_copies(file, 0);

@@ -294,16 +294,17 @@ def h2t_queue(t, g, n):
           TX=f"TX+{g.window:X}", RX=f"RX+{g.window:X}")
 
 
-def init_ncs(t, g, ncs, first, covered=None):
-    """Steps 6 to 14 of 10.2. An engine that two NCs share is due when all of them are covered."""
+def init_ncs(t, g, ncs, first, covered=None, again=False):
+    """Steps 6 to 14 of 10.2. An engine that two NCs share is due when all of them are covered. `again`: no reset
+    has preceded."""
     covered = ncs if covered is None else covered
     for n in ncs:
         t.note(f"NC {n}")
         for e in range(n * 16, n * 16 + 16):
-            init_engine(t, g, e, first)
+            init_engine(t, g, e, first, again)
         e, q = g.h2t(n)
         if g.v2 or (q == 0 and n + 1 in covered):
-            init_engine(t, g, e, first, again=g.number == 4 and first != 0x30000 and len(ncs) < g.ncs)
+            init_engine(t, g, e, first, again or (first != 0x30000 and not g.v2))
         h2t_queue(t, g, n)
 
 
@@ -371,14 +372,20 @@ def special_bring_up(g):
             t.note("no mailbox word takes part")
             t.line("expect", "M+1EC", 0)
         copy(t, g, "play", 0, 0, 1, BUFFER, 0x10000)
-    t = Script(g.file("emulator"), f"hw-registers.md 1.2, {g.name}, revision F0: NC 0 alone")
-    t.use(g.file("probe"), REVISION=0xF0)
-    t.base("M", g.misc)
-    t.w("M+1EC", 1)
-    t.w("M+800", 1)
-    acknowledge(t, g)
-    init_ncs(t, g, [0], 0x30000, range(g.ncs))
-    copy(t, g, "play", 0, 0, 1, BUFFER, 0x10000)
+    for again in (False, True) if g.number == 4 else (False,):
+        t = Script(g.file("emulator_again" if again else "emulator"),
+                   f"hw-registers.md 1.2, {g.name}, revision F0: NC 0 alone"
+                   + (", no reset" if g.number == 4 else "") + (", driver loaded again" if again else ""))
+        if again:
+            t.play(g.file("emulator"))
+        t.use(g.file("probe"), REVISION=0xF0)
+        if g.number != 4:
+            t.base("M", g.misc)
+            t.w("M+1EC", 1)
+            t.w("M+800", 1)
+            acknowledge(t, g)
+        init_ncs(t, g, [0], 0x30000, range(g.ncs), again)
+        copy(t, g, "play", 0, 0, 1, BUFFER, 0x10000, seed=again + 1)
 
 
 # --- 10.5: copies -----------------------------------------------------------------------------
