@@ -218,11 +218,11 @@ INSTANTIATE_TEST_SUITE_P(All, Revisions,
                                            Chip{Gen::kV4, kQemu}),
                          [](const auto& info) { return name_of(info.param); });
 
-class Generations : public Revisions {};
+class CoreResets : public Revisions {};
 
 // 10.6: one core is reset, with a queue of its own and one of its CC-core allocated. The other
 // core's ring goes on, on v3 and v4 on the same engine.
-TEST_P(Generations, CoreReset) {
+TEST_P(CoreResets, OneCore) {
   DriverOnMachine m(GetParam());
   const int file = m.open();
   ASSERT_GT(file, 0);
@@ -230,10 +230,19 @@ TEST_P(Generations, CoreReset) {
   golden::create_queues_of_nc1(m, file, m.bench.map());
   m.device.log.clear();
   golden::reset_cores(m, file, 1u << 1);
-  expect_trace(m.device.log, 0, script("nc1_reset"));
+  expect_trace(m.device.log, 0,
+               script(GetParam().revision == kQemu ? "qemu_nc1_reset" : "nc1_reset"));
   m.expect_copies(file, 0);
   m.expect_copies(file, 1);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, CoreResets,
+                         ::testing::Values(Chip{Gen::kV2, kSilicon}, Chip{Gen::kV3, kSilicon},
+                                           Chip{Gen::kV4, kSilicon}, Chip{Gen::kV2, kQemu},
+                                           Chip{Gen::kV3, kQemu}, Chip{Gen::kV4, kQemu}),
+                         [](const auto& info) { return name_of(info.param); });
+
+class Generations : public Revisions {};
 
 // 10.6: the queues of a process that ends go to the dummy ring, on which nothing moves.
 TEST_P(Generations, ProcessExit) {

@@ -13,6 +13,8 @@ FILES = {}
 
 # Host memory of the player. A driver puts these things where it likes.
 REQUEST, RESPONSE, DUMMY, RINGS, BUFFER, QUEUES = 0x10000, 0x20000, 0x30000, 0x100000, 0x2000000, 0x3000000
+ELECTION = 0x4000000
+WINDOWS = 0x10_0000_0000_0000  # of the neighbours (2.4)
 MARK = 0xABCDEF01
 RESERVED = 0x1000000  # the lowest 16 MiB of a stack belong to firmware (2.6)
 
@@ -283,15 +285,15 @@ def ring_places(n):
     return tx, tx + 0x40000, tx + 0x80000  # M2S ring, S2M ring, completion words
 
 
-def h2t_queue(t, g, n):
+def h2t_queue(t, g, n, how="use"):
     """H: rings; QUE of the host copies of NC n."""
     e, q = g.h2t(n)
     tx, rx, _ = ring_places(n)
     t.memory("TX", tx)
     t.memory("RX", rx)
     u = g.udma(e)
-    t.use("queue.trace", T=u + 0x1000 + q * 0x1000, X=u + 0x21000 + q * 0x1000, L=8192,
-          TX=f"TX+{g.window:X}", RX=f"RX+{g.window:X}")
+    t.insert(how, "queue.trace", T=u + 0x1000 + q * 0x1000, X=u + 0x21000 + q * 0x1000, L=8192,
+             TX=f"TX+{g.window:X}", RX=f"RX+{g.window:X}")
 
 
 def init_ncs(t, g, ncs, first, covered=None, again=False):
@@ -353,20 +355,25 @@ def device_reset(g):
         t.line("expect", f"{half + 0x3C:X}", 1 << 30)
 
 
+def qemu_reset(t, g, value, mailbox):
+    """8.5: the reset register, on v2 with the mailbox request as well."""
+    t.w(f"{g.qemu:X}", value)
+    if g.v2:
+        for word, what in mailbox:
+            t.w(at("M", word), what)
+        t.line("wait", "100ms")
+        t.line("P", "M+1EC", 0, "100ms", g.give_up)
+    t.line("P", f"{g.qemu:X}", 0, "2s", "10s" if g.v2 else "10000s")
+    t.line("wait", "2s")
+
+
 def special_bring_up(g):
     """8.5 and the last paragraph of 10.2; 1.2 for the emulator."""
     for suffix, value in (("qemu", 1),) if g.v2 else (("qemu", 0), ("qemu_new", 0xFFFFFFFF)):
         t = Script(g.file(suffix), f"hw-registers.md 8.5 and 10.2, {g.name}, revision FF: reset register, value {value:X}")
         t.use(g.file("probe"), REVISION=0xFF)
         t.base("M", g.misc)
-        t.w(f"{g.qemu:X}", value)
-        if g.v2:
-            t.w("M+1EC", 1)
-            t.w("M+800", 1)
-            t.line("wait", "100ms")
-            t.line("P", "M+1EC", 0, "100ms", g.give_up)
-        t.line("P", f"{g.qemu:X}", 0, "2s", "10s" if g.v2 else "10000s")
-        t.line("wait", "2s")
+        qemu_reset(t, g, value, ((0x1EC, 1), (0x800, 1)))
         init_ncs(t, g, range(g.ncs), 0x30000)
         if not g.v2:
             t.note("no mailbox word takes part")
@@ -524,12 +531,16 @@ def teardown_nq(t, block, k):
         t.w(f"{block + word + k * 0x28:X}", 0)
 
 
-def nc_reset(g):
+def nc_reset(g, qemu=False):
     topsp = 4 if g.v2 else 3  # of NC 1: three per NC on v2, two later
-    t = Script(g.file("nc1_reset"), f"hw-registers.md 10.6, {g.name}, NC 1: one NC queue in set 2 and one TopSP {topsp} "
-               "queue in set 0 exist")
+    t = Script(g.file("qemu_nc1_reset" if qemu else "nc1_reset"),
+               f"hw-registers.md 10.6, {g.name}{', revision FF' if qemu else ''}, NC 1: one NC queue in set 2 and one TopSP "
+               f"{topsp} queue in set 0 exist")
     t.base("M", g.misc)
-    t.play(g.file("bring_up"))
+    t.play(g.file("qemu" if qemu else "bring_up"))
+    if qemu:
+        t.note("the script before has used two slots")
+        h2t_queue(t, g, 0, "play")
     program_nq(t, g.nc_nq(1), 2, g.window | 0x40000, 4096)
     program_nq(t, g.topsp_nq(topsp), 0, g.hbm(1)[0] + 0x100000, 8192)
     t.note("NC 0 is in the second lap of its ring, NC 1 in its first")
@@ -540,10 +551,13 @@ def nc_reset(g):
     teardown_nq(t, g.nc_nq(1), 2)
     t.line("wait", "1ms")
     teardown_nq(t, g.topsp_nq(topsp), 0)
-    t.w("M+1D8", g.reset_map(1))
-    t.w("M+1EC", 2)
-    t.w("M+800", 1)
-    acknowledge(t, g)
+    request = ((0x1D8, g.reset_map(1)), (0x1EC, 2), (0x800, 1))
+    if qemu:
+        qemu_reset(t, g, 1 if g.v2 else g.reset_map(1), request)
+    else:
+        for word, value in request:
+            t.w(at("M", word), value)
+        acknowledge(t, g)
     init_ncs(t, g, [1], 0x3030000)
     t.note("the other NC goes on where it was, this one starts anew; its HBM has survived")
     e, q = g.h2t(0)
@@ -713,6 +727,197 @@ def steady(g):
     t.line("host", "expect", "RESP", 0x000C0003, 0x5EED, 0xFFFFFFFF)
 
 
+# --- 10.8: election ---------------------------------------------------------------------------
+
+class Reader:
+    """The remote reads of one device (9.3): four engines, each with two rings of 1024 and a page."""
+
+    def __init__(self, g, device):
+        self.g = g
+        self.engines = (36, 68, 4, 100) if g.number == 3 else (40, 72, 8, 104)  # left two, right two
+        self.place = ELECTION + device * 0x100000
+        self.slot = dict.fromkeys(self.engines, 0)
+
+    def rings(self, e):
+        base = self.place + self.engines.index(e) * 0x10000
+        return base, base + 0x4000, base + 0x8000
+
+    def start(self, t, how, e):
+        tx, rx, _ = self.rings(e)
+        t.memory("TX", tx)
+        t.memory("RX", rx)
+        u, window = self.g.udma(e), f"{self.g.window:X}"
+        t.insert(how, "queue.trace", T=u + 0x1000, X=u + 0x21000, L=1024, TX=f"TX+{window}", RX=f"RX+{window}")
+
+    def read(self, t, how, e, offset, words, expected=None):
+        """Reads words of the neighbour's misc RAM; then compares them."""
+        tx, rx, page = self.rings(e)
+        u = self.g.udma(e)
+        remote = WINDOWS + e // 32 * 0x4_0000_0000_0000 + self.g.misc_device + offset
+        t.insert(how, self.g.file("remote_read"), TX=tx, RX=rx, PAGE=page, I=self.slot[e], N=words * 4, FROM=remote,
+                 S=u + 0x21038, T=u + 0x1038)
+        self.slot[e] += 2
+        if expected is not None:
+            t.line("host", "expect", page + 8, *expected)
+
+
+def remote_read(g):
+    t = Script(g.file("remote_read"), f"hw-registers.md 9.3, {g.name}: N bytes from FROM in a neighbour, slots I and I+1")
+    t.line("host", "write", "PAGE", 1, 0)
+    t.line("desc", "TX+I*10", "D000000+N", 0x5080003, "FROM")
+    t.line("desc", "RX+I*10", "1000000+N", 0, f"{g.window:X}+PAGE+8")
+    t.line("desc", "TX+I*10+10", 0xD000004, 0x5080003, f"{g.window:X}+PAGE")
+    t.line("desc", "RX+I*10+10", 0x1000004, 0, f"{g.window:X}+PAGE+4")
+    t.w("S", 2)
+    t.w("T", 2)
+    t.line("host", "poll", "PAGE+4", 1, "4us", "4ms")
+
+
+# Serial numbers of device 0 and 1 of the nodes; node 0 is in the middle, so that its id is not 0.
+SERIALS = {(0, 0): (0x20, 0x22220000), (1, 0): (0x10, 0x11110001), (2, 0): (0x40, 0x44440002),
+           (3, 0): (0x30, 0x33330003), (0, 1): (0x21, 0x22221000), (1, 1): (0x11, 0x11111001),
+           (3, 1): (0x31, 0x33331003)}
+# Left cables join nodes 0-1 and 2-3, right cables 1-2 and 3-0 (9.5).
+MACHINE = {(0, 0): 0, (0, 1): 1, (1, 0): 2, (1, 1): 3, (3, 0): 4, (3, 1): 5}
+LEFT, RIGHT = 1, 3  # neighbours of node 0
+
+
+def neighbour_writes(t, g, who, pairs):
+    t.line("device", str(MACHINE[who]))
+    for word, value in pairs:
+        t.line("write", f"{g.misc + word:X}", value)
+
+
+def data_words(values):
+    return list(zip((0x180, 0x184, 0x188, 0x18C), values))
+
+
+def elect(t, g, d, reader):
+    """Steps 1 to 10 for device d of node 0, with its neighbours' part in between."""
+    primary = d == 0
+    left, right = (LEFT, d), (RIGHT, d)
+    sl, sr = SERIALS[left], SERIALS[right]
+    mine = sl + sr if primary else (0, d, 0, d)
+    e = reader.engines
+    t.note(f"device {d}")
+    t.line("device", str(MACHINE[(0, d)]))
+    t.base("M", g.misc)
+    if primary:
+        t.note("step 1")
+        for word in (0x24, 0x38, 0x3C):
+            t.line("RNO", at("M", word), "*")
+    t.note("step 2")
+    for engine_number in e:
+        init_engine(t, g, engine_number, 0x3030000, again=True)
+        reader.start(t, "use", engine_number)
+    t.note("step 3")
+    t.w("M+190", 0xFF0000 if primary else 0)
+    t.note("step 4; the right neighbour is not up at first")
+    reader.read(t, "use", e[0], 0x38, 2, (sl[1], sl[0]))
+    reader.read(t, "use", e[1], 0x38, 2, (sl[1], sl[0]))
+    reader.read(t, "use", e[2], 0x38, 2, (0, 0))
+    neighbour_writes(t, g, right, ((0x3C, sr[0]), (0x38, sr[1])))
+    t.line("device", str(MACHINE[(0, d)]))
+    t.line("wait", "50ms")
+    reader.read(t, "use", e[2], 0x38, 2, (sr[1], sr[0]))
+    reader.read(t, "use", e[3], 0x38, 2, (sr[1], sr[0]))
+    t.note("step 5")
+    for word, value in data_words(mine):
+        t.w(at("M", word), value)
+    t.note("step 6; first there are no data at the left, then they are whole")
+    their_left = SERIALS[(0, 0)] + SERIALS[(2, 0)] if primary else (0, d, 0, d)
+    their_right = SERIALS[(2, 0)] + SERIALS[(0, 0)] if primary else (0, d, 0, d)
+    reader.read(t, "use", e[0], 0x180, 4, (0, 0, 0, 0))
+    neighbour_writes(t, g, left, data_words(their_left))
+    neighbour_writes(t, g, right, data_words(their_right))
+    t.line("device", str(MACHINE[(0, d)]))
+    t.line("wait", "50ms")
+    reader.read(t, "use", e[0], 0x180, 4, their_left)
+    reader.read(t, "use", e[2], 0x180, 4, their_right)
+    t.note("step 7")
+    t.w("M+190", 0xFF0003 if primary else 3)
+    t.note("step 8")
+    reader.read(t, "use", e[0], 0x190, 1, (0xFF0000 if primary else 0,))
+    for who in (left, right):
+        neighbour_writes(t, g, who, ((0x190, 0xFF0003 if primary else 3),))
+    t.line("device", str(MACHINE[(0, d)]))
+    t.line("wait", "50ms")
+    reader.read(t, "use", e[0], 0x190, 1, (0xFF0003 if primary else 3,))
+    reader.read(t, "use", e[2], 0x190, 1, (0xFF0003 if primary else 3,))
+
+
+def finish(t, g, d):
+    t.line("device", str(MACHINE[(0, d)]))
+    t.note("step 9")
+    for word in (0x18C, 0x188, 0x184, 0x180):
+        t.w(at("M", word), 0)
+    if d == 0:
+        t.note("step 10: S >= D, L < R: the serial of the left neighbour is the lowest; node 1 of 4")
+        t.w("M+190", 0x04010303)
+        t.w("M+194", SERIALS[(LEFT, 0)][0])
+        t.w("M+198", SERIALS[(LEFT, 0)][1])
+
+
+def election(g):
+    t = Script(g.file("election"), f"hw-registers.md 10.8, {g.name}: device 1, then device 0 of node 0; the script plays nodes "
+               "1 (left) and 3 (right)")
+    for d in (0, 1):
+        t.line("cable", "left", str(MACHINE[(0, d)]), str(MACHINE[(1, d)]))
+        t.line("cable", "right", str(MACHINE[(0, d)]), str(MACHINE[(3, d)]))
+    for who, number in sorted(MACHINE.items(), key=lambda item: item[1]):
+        t.line("device", str(number))
+        t.play(g.file("bring_up" if who[0] == 0 else "probe"))
+        serial = (0, 0) if who[0] == RIGHT else SERIALS[who]
+        for word, value in ((0x3C, serial[0]), (0x38, serial[1]), (0x190, 0xFF0000 if who[1] == 0 else 0)):
+            t.line("write", f"{g.misc + word:X}", value)
+    for d in (1, 0):
+        elect(t, g, d, Reader(g, d))
+        t.note("the other direction: each neighbour sees what the device has written last")
+        for who, engines in (((LEFT, d), (0, 1)), ((RIGHT, d), (2, 3))):
+            reader = Reader(g, MACHINE[who] + 8)
+            t.line("device", str(MACHINE[who]))
+            for index in engines:
+                e = reader.engines[index]
+                init_engine(t, g, e, 0x30000, how="play")
+                reader.start(t, "play", e)
+                reader.read(t, "play", e, 0x190, 1, (0xFF0003 if d == 0 else 3,))
+        finish(t, g, d)
+    t.note("8.4: what an election wrote survives a device reset")
+    t.play(g.file("device_reset"))
+    t.line("expect", "M+190", 0x04010303)
+    t.line("expect", "M+194", SERIALS[(LEFT, 0)][0])
+    t.line("expect", "M+198", SERIALS[(LEFT, 0)][1])
+
+    t = Script(g.file("unlinked"), f"hw-registers.md 9.3, {g.name}: a neighbour that is not there does not answer")
+    t.line("cable", "left", "0", "1")
+    t.line("device", "1")
+    t.play(g.file("probe"))
+    t.line("device", "0")
+    t.play(g.file("bring_up"))
+    reader = Reader(g, 0)
+    left, right = reader.engines[0], reader.engines[2]
+    for e in (left, right):
+        reader.start(t, "play", e)
+    tx, rx, page = reader.rings(right)
+    t.line("host", "write", page, 1, 0)
+    t.line("desc", tx, 0xD000008, 0x5080003, WINDOWS + g.misc_device + 0x38)
+    t.line("desc", rx, 0x1000008, 0, g.window | page + 8)
+    t.line("desc", tx + 16, 0xD000004, 0x5080003, g.window | page)
+    t.line("desc", rx + 16, 0x1000004, 0, g.window | page + 4)
+    t.line("write", f"{g.udma(right) + 0x21038:X}", 2)
+    t.line("write", f"{g.udma(right) + 0x1038:X}", 2)
+    t.line("wait", "4ms")
+    t.line("host", "expect", page, 1, 0, 0, 0)
+    t.note("the other side works, and this one again after a queue reset")
+    reader.read(t, "play", left, 0x38, 1)
+    reader.start(t, "play", right)
+    names = copy_names(g, 0, 0, 1, BUFFER, 0x10000)
+    names.update(TX=tx, RX=rx, K=page, S=g.udma(right) + 0x21038, T=g.udma(right) + 0x1038)
+    t.line("host", "fill", BUFFER, 0x10000, 7)
+    t.play(g.file("copy"), **names)
+    t.line("hbm", "check", g.hbm(0)[1], 0x10000, 7)
+
+
 def write_all():
     mask_files()
     queue_file()
@@ -728,8 +933,11 @@ def write_all():
         copies(g)
         open_device(g)
         nc_reset(g)
+        nc_reset(g, qemu=True)
         if not g.v2:
             seng_reset(g)
+            remote_read(g)
+            election(g)
         process_exit(g)
         remove(g)
         metric(g)
