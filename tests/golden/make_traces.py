@@ -483,10 +483,11 @@ def copies(g):
     last = g.ncs - 1
     copy(t, g, "use", last, 0, 1, BUFFER, 0x10000)
     copy(t, g, "use", last, 2, 1, BUFFER + 0x20000, 0x10000, back=True, seed=last)
-    t.note("the rest of the first lap in 64 KiB copies: 4096 in all")
+    chain(t, g)
+    t.note("the rest of the first lap in 64 KiB copies")
     names = copy_names(g, 0, 0, 1, BUFFER, 0x10000)
-    t.line("repeat", "4092", "C")
-    names["I"] = "8+C*2"
+    t.line("repeat", str((8192 - 18) // 2), "C")
+    names["I"] = "12+C*2"
     t.use(g.file("copy"), **names)
     t.line("end")
     u = g.udma(g.h2t(0)[0])
@@ -498,6 +499,30 @@ def copies(g):
         lap_of(t, g, 0, ring_id)
     copy(t, g, "use", 0, 0, 1, BUFFER, 0x10000, seed=9)
     no_ring_id_error(t, u)
+
+
+def chain(t, g):
+    """3.12, 3.6 item 10: a block from the host, copies of copies of it, the last one back, each behind a barrier."""
+    t.note("slots 8 to 17: host to HBM, seven times on within HBM, back to the host; every descriptor has DMB")
+    tx, rx, k = ring_places(0)
+    s, m = doorbells(g, 0)
+    a, bar4 = g.hbm(0)
+    out = BUFFER + 0x40000
+    places = [g.window | BUFFER] + [a + block * 0x10000 for block in range(8)] + [g.window | out]
+    t.line("host", "fill", BUFFER, 0x10000, 0x77)
+    t.line("host", "write", k, MARK, 0)
+    for index in range(9):
+        slot = 8 + index
+        t.line("desc", tx + slot * 16, 0x4D000000, 0x1080003, places[index])
+        t.line("desc", rx + slot * 16, 0x1000000, 0, places[index + 1])
+    t.line("desc", tx + 17 * 16, 0x4D000004, 0x1080003, g.window | k)
+    t.line("desc", rx + 17 * 16, 0x1000004, 0, g.window | k + 4)
+    t.line("write", f"{s:X}", 10)
+    t.line("write", f"{m:X}", 10)
+    t.line("host", "poll", k + 4, MARK, "1us", g.copy_limit)
+    for block in (0, 1, 7):
+        t.line("hbm", "check", bar4 + block * 0x10000, 0x10000, 0x77)
+    t.line("host", "check", out, 0x10000, 0x77)
 
 
 def lap_of(t, g, n, ring_id):
