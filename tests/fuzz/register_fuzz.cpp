@@ -55,13 +55,16 @@ Target with(Target target, const RegInfo (&registers)[N], uint64_t in_window = 0
   return target;
 }
 
-Target at(int bar, const contract::Window& w) { return {bar, w.bar0, w.size, nullptr, 0, 0}; }
+Target at(int bar, const contract::Window& w) {
+  return {bar, w.bar0, w.size, nullptr, 0, 0};
+}
 
 Target core_window(const AddressMap& map, int bar, uint8_t where, uint8_t index) {
   const contract::Window core = map.nc(index % map.ncs());
   if (where == 7) {
-    return with({bar, core.bar0 + contract::tpb::kSemaphores, contract::kSemaphoreBlock, nullptr, 0, 0},
-                contract::sem::kRegs);
+    return with(
+        {bar, core.bar0 + contract::tpb::kSemaphores, contract::kSemaphoreBlock, nullptr, 0, 0},
+        contract::sem::kRegs);
   }
   const uint64_t engine =
       contract::tpb::kEngine + (index / 8) % contract::kEnginesPerNc * contract::tpb::kEngineStride;
@@ -106,7 +109,8 @@ Target window(const AddressMap& map, int bar, uint8_t where, uint8_t index) {
                       : with(at(bar, map.error_trigger(e % map.compute_engines())),
                              contract::errtrig::kRegs);
     case 4:
-      return with({bar, sdma.bar0 + 0x1000, contract::kNqBlock, nullptr, 0, 0}, contract::nq::kRegs);
+      return with({bar, sdma.bar0 + 0x1000, contract::kNqBlock, nullptr, 0, 0},
+                  contract::nq::kRegs);
     case 5:
       return with(at(bar, map.nc_nq(index % map.ncs())), contract::nq::kRegs);
     case 6:
@@ -131,7 +135,7 @@ uint64_t offset_in(const Target& t, const Step& s) {
 }
 
 size_t size_of(uint8_t shape) {
-  constexpr size_t kSizes[16] = {4, 4, 4, 4, 4, 4, 8, 1, 2, 3, 5, 7, 12, 16, 64, 320};
+  constexpr size_t kSizes[16] = {4, 4, 4, 4, 4, 0, 8, 1, 2, 3, 5, 7, 12, 16, 64, 320};
   return kSizes[shape & 15];
 }
 
@@ -182,7 +186,8 @@ class Stream {
 
  private:
   static uint64_t far_offset(const Step& s) {
-    return s.offset | static_cast<uint64_t>(s.index) << 32 | static_cast<uint64_t>(s.where / 6) << 58;
+    return s.offset | static_cast<uint64_t>(s.index) << 32 |
+           static_cast<uint64_t>(s.where / 6) << 58;
   }
 
   std::vector<uint8_t> data(const Step& s) {
@@ -198,7 +203,7 @@ class Stream {
   }
 
   static void read(pcie::Device& device, int bar, uint64_t offset, const Step& s) {
-    std::vector<uint8_t> bytes(size_of(s.shape), 0xA5);
+    std::vector<uint8_t> bytes(size_of(s.shape), 0xA5);  // of size 0, too
     device.bar_read(bar, offset, bytes);
   }
 
@@ -215,9 +220,10 @@ class Stream {
 
   static void map_bar(pcie::Device& device, int bar, uint64_t offset, const Step& s) {
     const uint64_t length = static_cast<uint64_t>(s.value) << ((s.shape & 3) * 8);
-    const auto mapping = device.bar_map(bar, (s.shape & 8) != 0 ? offset : offset & ~0xFFFull, length);
+    const auto mapping =
+        device.bar_map(bar, (s.shape & 8) != 0 ? offset : offset & ~0xFFFull, length);
     if (!mapping) return;
-    struct stat file{};
+    struct stat file {};
     if (::fstat(mapping->fd, &file) != 0) found("a mapping without a file");
     const auto size = static_cast<uint64_t>(file.st_size);
     if (mapping->length > size || mapping->fd_offset > size - mapping->length) {

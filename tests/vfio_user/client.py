@@ -73,7 +73,7 @@ def set_up_bars(client, gen):
         client.write(CONFIG, at, struct.pack("<Q", (index + 1) << 40))
     client.write(CONFIG, 4, struct.pack("<H", 6))
     assert struct.unpack("<H", client.read(CONFIG, 4, 2))[0] & 6 == 6
-    assert client.read(CONFIG, 0, 3) == b"\x1d\x0f\x1d\x0f"[1:2] + b"\x1d" + client.read(CONFIG, 2, 1)
+    assert client.read(CONFIG, 1, 2) == client.read(CONFIG, 0, 4)[1:3]  # any offset, any size
 
 
 def check_accesses(client, device):

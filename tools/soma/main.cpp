@@ -139,6 +139,12 @@ class CommandLine {
     describe_->add_flag("--json", describe_options_.json, "as JSON");
     describe_->add_flag("--timing", describe_options_.timing, "every timing parameter");
     describe_->add_flag("--support", describe_options_.support, "what works and what does not");
+    CLI::Option* registers = describe_->add_flag("--registers", describe_options_.registers,
+                                                 "every known register of the generation");
+    describe_
+        ->add_flag("--unsupported", describe_options_.unsupported,
+                   "of the registers, those that are known but not modelled")
+        ->needs(registers);
   }
 
   const CLI::App& chosen() const {

@@ -72,6 +72,8 @@ struct DescribeOptions {
   bool json = false;
   bool timing = false;
   bool support = false;
+  bool registers = false;
+  bool unsupported = false;  // of the registers, only those that are known but not modelled
 };
 
 // The platform and its timing with the overrides applied; every error is one of the command line.
@@ -83,6 +85,7 @@ base::Result<Configuration> load_configuration(const MachineOptions& options);
 
 // Each runs one command and returns the exit code of the process.
 int describe(const DescribeOptions& options);
+void describe_registers(const config::Platform& platform, bool unsupported, bool json);
 int run(const RunOptions& options);
 int up(const UpOptions& options);
 int exec(const ExecOptions& options);
