@@ -12,6 +12,8 @@ constexpr uint32_t kComponentShift = 16;  // component id: chip, then engine
 constexpr size_t kMaxRun = 256;
 constexpr uint32_t kStreakPerPacket = 16;  // uncontended packets that earn one more packet per run
 constexpr uint32_t kMaxStreak = kMaxRun * kStreakPerPacket;
+// Erroneous packets that the engine drops before it fetches again: what prefetch may hold.
+constexpr uint32_t kMaxDropped = 128;
 }  // namespace
 
 void UdmaEngine::PlannedRun::clear() {
@@ -110,6 +112,7 @@ void UdmaEngine::start(base::Ps at) {
   run_.clear();
   running_ = false;
   if (!normal()) return;  // disabled, or an error of the run just finished
+  uint32_t dropped = 0;
   while (arbitrate(at) == Assembly::kPacket) {
     if (run_.packets.front().errors[kM2s] != 0 || run_.packets.front().errors[kS2m] != 0) {
       const Packet packet = run_.packets.front();
@@ -118,6 +121,12 @@ void UdmaEngine::start(base::Ps at) {
       if (!normal()) return;
       drop_erroneous(packet);
       run_.clear();
+      // A ring full of them must not stop the time of everybody else.
+      if (++dropped == kMaxDropped) {
+        const base::Ps pause = std::max<base::Ps>(context_.timing.dma_fetch, 1);
+        start_event_ = context_.events.schedule(key(at + pause, Phase::kStart), *this, kTagStart);
+        return;
+      }
       continue;
     }
     plan(at);

@@ -122,7 +122,7 @@ void Endpoint::bar_write(int bar, uint64_t offset, base::ConstByteSpan from) {
 
 void Endpoint::access(int bar, uint64_t offset, uint8_t* data, size_t size, bool write) {
   ++accesses_;
-  if (!write) std::memset(data, 0, size);
+  if (!write && size != 0) std::memset(data, 0, size);
   if (!config_.memory_enabled()) return;
   // What would wrap around is past the BAR like the rest.
   if (size > ~0ull - offset) return count(AccessLog::Kind::kUnknown, bar, offset, write);

@@ -275,7 +275,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::check_counters(bench.machine().counters());
   bench.machine().device(c).config_write(4, 2, 6);
   bystander.check("an engine beside the broken ones");
-  bench.restore();
+  bench.reset_devices();
+  bench.guest().clear();
   fuzz::QueueDriver used(bench, c, fuzz::Places(map).engine(first >> 6));
   used.set_up();
   used.check("an engine after a device reset");

@@ -11,9 +11,9 @@ namespace fuzz {
 namespace misc = contract::misc;
 
 namespace {
-constexpr uint32_t kConfigWords = 64;
 constexpr uint32_t kCommand = 0x04;
 constexpr uint32_t kMemoryAndMaster = 6;
+constexpr uint32_t kBusy = 1u << 3;  // of the firmware status word, hw-registers.md 7.1
 constexpr base::Ps kRest = base::us(100);
 }  // namespace
 
@@ -86,14 +86,6 @@ MachineBench::MachineBench() {
   params.timing.mgmt_reset = base::us(1);  // so that resets fit into short runs
   machine_ = std::make_unique<hw::Machine>(params);
   for (uint32_t c = 0; c < kChips; ++c) {
-    hw::Chip& chip = machine_->chip(c);
-    misc_[c].resize(contract::kMiscRamBytes);
-    if (!chip.fabric().read(chip.address_map().misc_ram().device, misc_[c], true)) {
-      found("misc RAM cannot be read");
-    }
-    for (uint32_t w = 0; w < kConfigWords; ++w) {
-      config_[c].push_back(machine_->device(c).config_read(4 * w, 4));
-    }
     machine_->device(c).config_write(kCommand, 2, kMemoryAndMaster);
   }
 }
@@ -106,39 +98,45 @@ hw::RunOutcome MachineBench::run(base::Ps slice) {
   return outcome;
 }
 
-void MachineBench::restore() {
+void MachineBench::reset_devices() {
   for (uint32_t c = 0; c < kChips; ++c) {
     if ((touched_ >> c & 1) == 0) continue;
-    const contract::Window ram = machine_->chip(c).address_map().misc_ram();
+    const uint64_t ram = machine_->chip(c).address_map().misc_ram().bar0;
     pcie::Device& device = machine_->device(c);
     device.config_write(kCommand, 2, kMemoryAndMaster);
-    device.write32(register_bar(c), ram.bar0 + misc::kResetRequest, 1);
-    device.write32(register_bar(c), ram.bar0 + misc::kTrigger, 1);
+    device.write32(register_bar(c), ram + misc::kResetRequest, 1);
+    device.write32(register_bar(c), ram + misc::kTrigger, 1);
   }
   if (run(kRest) != hw::RunOutcome::kQuiescent) found("no rest after device resets");
   for (uint32_t c = 0; c < kChips; ++c) {
-    if ((touched_ >> c & 1) != 0) restore(c);
+    if ((touched_ >> c & 1) == 0) continue;
+    const uint64_t ram = machine_->chip(c).address_map().misc_ram().bar0;
+    pcie::Device& device = machine_->device(c);
+    if (device.read32(register_bar(c), ram + misc::kResetRequest) != 0 ||
+        (device.read32(register_bar(c), ram + misc::kStatus) & kBusy) != 0) {
+      found("a device reset did not end");
+    }
+  }
+}
+
+void MachineBench::restore() {
+  for (uint32_t c = 0; c < kChips; ++c) {
+    if ((touched_ >> c & 1) != 0) machine_->device(c).reset();
+  }
+  if (run(kRest) != hw::RunOutcome::kQuiescent) found("no rest after PCI resets");
+  for (uint32_t c = 0; c < kChips; ++c) {
+    if ((touched_ >> c & 1) == 0) continue;
+    machine_->device(c).config_write(kCommand, 2, kMemoryAndMaster);
+    discard_memories(c);
   }
   guest_.clear();
   touched_ = 0;
 }
 
-void MachineBench::restore(uint32_t c) {
+void MachineBench::discard_memories(uint32_t c) {
   hw::Chip& chip = machine_->chip(c);
   hw::Fabric& fabric = chip.fabric();
-  pcie::Device& device = machine_->device(c);
   const contract::AddressMap& map = chip.address_map();
-  std::vector<uint8_t> ram(contract::kMiscRamBytes);
-  if (!fabric.read(map.misc_ram().device, ram, true)) found("misc RAM cannot be read");
-  if (base::load<uint32_t>(&ram[misc::kResetRequest]) != 0) found("a device reset did not end");
-  if ((base::load<uint32_t>(&ram[misc::kStatus]) & 8) != 0) found("busy after a device reset");
-  // A debug write is not seen by the firmware.
-  if (ram != misc_[c]) (void)fabric.write(map.misc_ram().device, misc_[c], true);
-  for (uint32_t w = 0; w < kConfigWords; ++w) {
-    const uint32_t value = device.config_read(4 * w, 4);
-    if (value != config_[c][w]) device.config_write(4 * w, 4, config_[c][w]);
-  }
-  device.config_write(kCommand, 2, kMemoryAndMaster);
   for (uint32_t h = 0; h < map.hbms(); ++h) {
     if (fabric.hbm(h).touched()) fabric.hbm(h).discard(0, fabric.hbm(h).size());
   }

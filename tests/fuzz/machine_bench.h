@@ -72,19 +72,20 @@ class MachineBench {
   int register_bar(uint32_t c) { return machine_->chip(c).endpoint().register_bar(); }
   // At most `slice` of simulated time; a machine that stops with an error is a finding.
   hw::RunOutcome run(base::Ps slice);
-  // Power-on state of the chips that were used: a device reset (after which the machine must come
-  // to rest), configuration space, misc RAM, memories, guest memory.
+  // A device reset by the mailbox of the chips that were used, after which the machine must come to
+  // rest.
+  void reset_devices();
+  // Power-on state of the chips that were used: a conventional PCI reset (after which the machine
+  // must come to rest), memories and guest memory.
   void restore();
 
  private:
   MachineBench();
-  void restore(uint32_t c);
+  void discard_memories(uint32_t c);
 
   GuestMemory guest_;
   std::unique_ptr<hw::Machine> machine_;
   uint32_t touched_ = 0;
-  std::array<std::vector<uint8_t>, kChips> misc_;
-  std::array<std::vector<uint32_t>, kChips> config_;
 };
 
 }  // namespace fuzz

@@ -555,7 +555,7 @@ def floods(chip):
 def descriptor_seeds():
     for chip, name in ((V2, 'v2'), (V3, 'v3'), (V4, 'v4')):
         for group in (places, shapes, reductions, signals, ring_changes, floods):
-            if chip == V4 and group in (places, reductions):
+            if chip == V4 and group in (places, reductions) or chip != V3 and group == floods:
                 continue  # as v3
             for kind, seed in group(chip):
                 yield f'{kind}_{name}', seed

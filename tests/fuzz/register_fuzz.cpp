@@ -4,8 +4,8 @@
 // One step is 12 bytes {action, where, index, shape, offset32, value32}; see window() for what
 // `where` and `index` select and size_of() for `shape`. Accesses of more than 4 bytes take their
 // data from the input. Invariants: an access never leaves its buffer (each has an allocation of its
-// own), a granted mapping lies in its file, a slice of time returns, and a device reset brings
-// everything to rest.
+// own), a granted mapping lies in its file, a slice of time returns, and a PCI or device
+// reset brings everything to rest.
 #include <sys/stat.h>
 
 #include "arch/contract/reg.h"
@@ -171,7 +171,8 @@ class Stream {
         return map_bar(device, t.bar, offset, s);
       case 12:
         return guest_store(s);
-      case 13:  // a device or core reset by the mailbox
+      case 13:  // a PCI reset, or a device or core reset by the mailbox
+        if ((s.shape & 8) != 0) return device.reset();
         device.write32(bench_.register_bar(c), map.misc_ram().bar0 + contract::misc::kResetMap,
                        s.offset);
         device.write32(bench_.register_bar(c), map.misc_ram().bar0 + contract::misc::kResetRequest,
@@ -194,7 +195,7 @@ class Stream {
     const size_t n = size_of(s.shape);
     if (n > sizeof s.value) return input_.bytes(n);
     std::vector<uint8_t> bytes(n);
-    std::memcpy(bytes.data(), &s.value, n);
+    if (n != 0) std::memcpy(bytes.data(), &s.value, n);
     return bytes;
   }
 
@@ -251,6 +252,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Input input(data, size);
   fuzz::Stream stream(input);
   for (size_t steps = 0; !input.empty() && steps < fuzz::kMaxSteps; ++steps) stream.step();
-  fuzz::MachineBench::get().restore();
+  fuzz::MachineBench& bench = fuzz::MachineBench::get();
+  if (size % 2 != 0) bench.reset_devices();
+  bench.restore();
   return 0;
 }
