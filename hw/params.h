@@ -57,13 +57,25 @@ struct TimingParams {
   uint64_t pool_start_cycles = 150;             // pool.start_cycles, D
 
   // CC-cores, notifications, management (A: choices explained in the timing files).
-  base::Ps cc_trigger = base::ns(100);   // cc.trigger_ns
-  base::Ps cc_instr = base::ns(100);     // cc.instr_ns
-  base::Ps cc_branch = base::ns(20);     // cc.branch_ns
-  base::Ps cc_sem_wait = base::ns(100);  // cc.sem_wait_ns
-  base::Ps cc_barrier = base::ns(100);   // cc.barrier_ns
-  base::Ps nq_entry = base::ns(50);      // nq.entry_ns
-  base::Ps mgmt_reset = base::us(2000);  // mgmt.reset_us
+  base::Ps cc_trigger = base::ns(100);            // cc.trigger_ns
+  base::Ps cc_instr = base::ns(100);              // cc.instr_ns
+  base::Ps cc_branch = base::ns(20);              // cc.branch_ns
+  base::Ps cc_sem_wait = base::ns(100);           // cc.sem_wait_ns
+  base::Ps cc_barrier = base::ns(100);            // cc.barrier_ns
+  base::Ps nq_entry = base::ns(50);               // nq.entry_ns
+  base::Ps mgmt_reset = base::us(2000);           // mgmt.reset_us
+  base::Ps mgmt_power_sample = base::us(10'000);  // mgmt.power_sample_us
+  base::Ps mgmt_heartbeat = base::us(1'000'000);  // mgmt.heartbeat_us
+
+  // Links between chips. The rate of a link is that of its class.
+  base::Ps link_wire = base::ns(500);  // link.wire_ns, A: one way
+};
+
+// A link between two chips, given by their platform-wide numbers. Both directions at once.
+struct LinkParams {
+  uint32_t a = 0;
+  uint32_t b = 0;
+  base::Rate rate;  // per direction: link.<class>_gbps_per_dir
 };
 
 }  // namespace hw

@@ -9,6 +9,7 @@
 #include "arch/config/platform.h"
 #include "arch/config/timing.h"
 #include "base/log.h"
+#include "hw/link/links.h"
 #include "hw/machine/chip.h"
 #include "hw/machine/machine.h"
 #include "sim/hardware.h"
@@ -71,6 +72,12 @@ class SystemcHardware final : public Hardware {
       chip.fabric().trace_last();
       for (const hw::BandwidthResource* each : chip.fabric().resources()) add_usage(report, *each);
       for (const hw::BandwidthResource* each : chip.dma().resources()) add_usage(report, *each);
+    }
+    if (machine_.links() != nullptr) {
+      machine_.links()->trace_last();
+      for (const hw::BandwidthResource* each : machine_.links()->resources()) {
+        add_usage(report, *each);
+      }
     }
   }
 

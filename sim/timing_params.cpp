@@ -52,6 +52,9 @@ hw::TimingParams timing_params(const config::Timing& timing) {
   params.cc_barrier = timing.ps("cc.barrier_ns");
   params.nq_entry = timing.ps("nq.entry_ns");
   params.mgmt_reset = timing.ps("mgmt.reset_us");
+  params.mgmt_power_sample = timing.ps("mgmt.power_sample_us");
+  params.mgmt_heartbeat = timing.ps("mgmt.heartbeat_us");
+  params.link_wire = timing.ps("link.wire_ns");
   return params;
 }
 

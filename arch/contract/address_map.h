@@ -38,6 +38,7 @@ constexpr uint64_t kSemaphoreBlock = 0x2000;
 constexpr uint64_t kUdmaUnit = 0x4'0000;  // UDMA registers of one engine
 constexpr uint64_t kSdmaUnit = 0x7000;
 constexpr uint64_t kNqBlock = 0x1000;
+constexpr uint64_t kSdmaTraceNq = 0x1000;  // DMA-trace notification block in the SDMA wrapper, 3.8
 constexpr uint64_t kMiscRamBytes = 0x1000;
 constexpr uint64_t kS2mOffset = 0x2'0000;            // S2M half of a UDMA unit
 constexpr uint64_t kFirmwareReserved = 16ull << 20;  // lowest bytes of each HBM stack, 2.6
@@ -46,6 +47,7 @@ enum Engine : uint8_t { kPe = 0, kAct = 1, kPool = 2, kDve = 3, kSp = 4 };
 constexpr uint32_t kEnginesPerNc = 5;
 constexpr uint32_t kDmaPerNc = 16;
 constexpr uint32_t kQueuesPerEngine = 16;
+constexpr uint32_t kNeighbourWindows = 4;  // v3, v4
 
 // A contiguous window that is visible both to DMA (device address) and through BAR0.
 struct Window {
@@ -105,6 +107,17 @@ struct AddressMap {
   constexpr uint64_t peer_address(uint32_t chip, uint64_t local) const {
     return v2() ? ((16ull + chip) << 44) | local
                 : (1ull << 63) | (static_cast<uint64_t>(chip) << 53) | local;
+  }
+  // Inter-server windows of v3 and v4 (2.4, 9.2): window k forwards the low 50 bits.
+  constexpr bool is_neighbour(uint64_t address) const { return !v2() && (address >> 52) == 1; }
+  static constexpr uint32_t neighbour_window(uint64_t address) {
+    return static_cast<uint32_t>(address >> 50 & 3);
+  }
+  static constexpr uint64_t neighbour_local(uint64_t address) {
+    return address & ((1ull << 50) - 1);
+  }
+  static constexpr uint64_t neighbour_address(uint32_t window, uint64_t local) {
+    return (1ull << 52) + (static_cast<uint64_t>(window) << 50) + local;
   }
 
   // NeuronCore and CC-core windows.
@@ -173,6 +186,19 @@ struct AddressMap {
   constexpr Window topsp_nq(uint32_t t) const {
     if (v2()) return linear(kApbV2 + 0xE0'4000 + t * 0x4'0000ull, kNqBlock);
     return in_io(t / 8, 0x06A0'0000 + (t % 8) * 0x4'0000ull, kNqBlock);
+  }
+  // Windows that software may name but where nothing is modelled: memory of the pre-processing
+  // blocks (2.4, no BAR0 window), CC-cores without a software index (hardware 8, 9, 18, 19).
+  constexpr uint32_t preprocs() const { return v2() ? 0 : 4; }
+  constexpr Window preproc(uint32_t p) const {
+    return {0x12'0000'0000 + (p & 1) * 0x40'0000'0000ull + (p >> 1) * kDie, 0, 0x034C'0000};
+  }
+  constexpr uint32_t spare_topsps() const { return v2() ? 0 : 4; }
+  constexpr Window spare_topsp(uint32_t s) const {
+    const uint64_t die = s / 2;
+    const uint64_t k = 8 + s % 2;
+    return {0x82'8000'0000 + k * 0x4000'0000 + die * kDie,
+            0xF000'0000 + die * 0x280'0000 + k * topsp::kWindow, topsp::kWindow};
   }
   constexpr Window misc_ram() const {
     if (v2()) return linear(kApbV2 + 0xFA'0000, kMiscRamBytes);

@@ -5,6 +5,10 @@
 
 #include "base/num/kernels.h"
 
+#if defined(HAVE_V3_KERNELS)
+#include <cpuid.h>
+#endif
+
 namespace base::num {
 
 namespace {
@@ -133,12 +137,23 @@ void reduce_floats(const Reduction& r, uint8_t* to, size_t elements) {
     done += n;
   }
 }
+
+#if defined(HAVE_V3_KERNELS)
+// clang 14 does not know this feature's name in __builtin_cpu_supports.
+bool has_f16c() {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
 }  // namespace
 
 const Kernels& kernels() {
 #if defined(HAVE_V3_KERNELS)
-  static const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                         __builtin_cpu_supports("f16c");
+  static const bool v3 =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
   if (v3) return kKernelsV3;
 #endif
   return kKernelsBase;

@@ -33,6 +33,7 @@ struct Params {
   uint32_t userver_etimeout = 600;
   uint32_t userver_pds_node_cnt = 2;
   uint32_t userver_pds_server_id = 1;
+  uint64_t pds_reservation_id = 0;  // where the firmware names none; a later release's
 
   std::string product_name = "trn1.2xlarge";  // DMI product name: selects the platform type (3.16)
   std::string version = "2.26.5.0";           // /sys/module/neuron/version

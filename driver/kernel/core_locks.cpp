@@ -104,6 +104,10 @@ void RangeMarks::unmark(const uint64_t bitmap[8], uint32_t offset, int32_t calle
   }
 }
 
+bool RangeMarks::any() const {
+  return std::any_of(owners_.begin(), owners_.end(), [](int32_t owner) { return owner != 0; });
+}
+
 void RangeMarks::release_process(int32_t tgid) {
   for (int32_t& owner : owners_) {
     if (owner == tgid) owner = 0;

@@ -51,6 +51,7 @@ class RangeMarks {
   void unmark(const uint64_t bitmap[8], uint32_t offset, int32_t caller);
   void release_process(int32_t tgid);
   int32_t owner(uint32_t index) const { return owners_[index]; }
+  bool any() const;
 
  private:
   std::array<int32_t, uapi::kMaxNcRangeMarks> owners_{};

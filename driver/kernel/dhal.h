@@ -47,6 +47,9 @@ struct Dhal {
   bool hbm_resource;      // RESOURCE_MMAP_INFO lists the HBMs
   uint32_t nx_rings;      // bit e mod 16: queue 14 belongs to an instruction fetcher (3.13)
   const char* core_arch;  // "NCv2"
+  // Engines that reach the neighbours of an ultraserver: two left, two right (hw-registers.md 9.2);
+  // none on v2.
+  std::array<uint32_t, 4> election_engines;
 
   // Unit map of an NC reset (8.1).
   constexpr uint32_t reset_units(uint32_t nc_map_bits) const {
@@ -99,18 +102,36 @@ struct Dhal {
 constexpr uint32_t kNxRingsV2 = 0x07ff;  // e mod 16 < 11
 constexpr uint32_t kNxRingsV3 = 0x019f;  // 0..4, 7, 8
 
-constexpr Dhal kDhalV2{{Gen::kV2}, 0x0100'0400, 0x0000'086F, 0x0040'0008, true, false, false,
-                       true,       false,       4,           3,           400,  true,  false,
-                       120,        10'000,      true,        2,           5,    7,     1,
-                       false,      false,       kNxRingsV2,  "NCv2"};
-constexpr Dhal kDhalV3{{Gen::kV3}, 0x0100'08F8, 0x2080'8080, 0x0040'0080, false, false, true,
-                       false,      true,        2,           1,           800,   false, true,
-                       480,        10'000,      false,       0,           10,    11,    2,
-                       true,       true,        kNxRingsV3,  "NCv3"};
-constexpr Dhal kDhalV4{{Gen::kV4}, 0x0100'08F8, 0x2080'8080, 0x0040'0080, false, true,  true,
-                       false,      true,        2,           1,           800,   false, true,
-                       480,        10'000,      false,       0,           10,    11,    2,
-                       true,       true,        kNxRingsV3,  "NCv4"};
+constexpr Dhal kDhalV2{{Gen::kV2}, 0x0100'0400, 0x0000'086F, 0x0040'0008, true,        false, false,
+                       true,       false,       4,           3,           400,         true,  false,
+                       120,        10'000,      true,        2,           5,           7,     1,
+                       false,      false,       kNxRingsV2,  "NCv2",      {0, 0, 0, 0}};
+constexpr Dhal kDhalV3{{Gen::kV3},  0x0100'08F8,
+                       0x2080'8080, 0x0040'0080,
+                       false,       false,
+                       true,        false,
+                       true,        2,
+                       1,           800,
+                       false,       true,
+                       480,         10'000,
+                       false,       0,
+                       10,          11,
+                       2,           true,
+                       true,        kNxRingsV3,
+                       "NCv3",      {36, 68, 4, 100}};
+constexpr Dhal kDhalV4{{Gen::kV4},  0x0100'08F8,
+                       0x2080'8080, 0x0040'0080,
+                       false,       true,
+                       true,        false,
+                       true,        2,
+                       1,           800,
+                       false,       true,
+                       480,         10'000,
+                       false,       0,
+                       10,          11,
+                       2,           true,
+                       true,        kNxRingsV3,
+                       "NCv4",      {40, 72, 8, 104}};
 static_assert(kDhalV2.reset_units(1) == 0x0000'0701 && kDhalV2.reset_units(2) == 0x0000'3802);
 static_assert(kDhalV3.reset_units(1) == 0x0001'0101 && kDhalV3.reset_units(2) == 0x0002'0202);
 static_assert(kDhalV3.scrub_engine(1, 0) == 36 && kDhalV3.scrub_engine(0, 15) == 31);
@@ -188,8 +209,10 @@ constexpr NcOrder kNcOrderEvenLow{4, 5, 6, 7, 2, 3, 0, 1};   // 0, 2, 8, 10; PDS
 constexpr NcOrder kNcOrderOddLow{2, 3, 0, 1, 4, 5, 6, 7};    // 1, 3, 9, 11; v4 PDS odd (2.26)
 constexpr NcOrder kNcOrderEvenHigh{0, 1, 2, 3, 6, 7, 4, 5};  // 4, 6, 12, 14
 constexpr NcOrder kNcOrderOddHigh{6, 7, 4, 5, 0, 1, 2, 3};   // 5, 7, 13, 15
-constexpr const NcOrder& nc_order(uint32_t device, bool v4_pds) {
+// `v4_max`: the odd devices of a v4 MAX platform, which only releases from 2.30 on know.
+constexpr const NcOrder& nc_order(uint32_t device, bool v4_pds, bool v4_max = false) {
   const bool odd = (device & 1) != 0;
+  if (v4_max) return odd ? kNcOrderOddHigh : kNcOrderEvenLow;
   if (v4_pds || (device & 4) == 0) return odd ? kNcOrderOddLow : kNcOrderEvenLow;
   return odd ? kNcOrderOddHigh : kNcOrderEvenHigh;
 }

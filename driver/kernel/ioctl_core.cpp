@@ -138,6 +138,7 @@ int range_unmark(const Call& call) {
     request.bitmap[0] = legacy.bitmap;
   }
   call.driver.range_marks().unmark(request.bitmap, offset, call.caller.tgid);
+  if (!call.driver.range_marks().any()) call.driver.election().no_core_marked();
   return 0;
 }
 

@@ -185,18 +185,20 @@ int dma_descriptor_copyout(const Call& call) {
   return call.caller.memory->write(request.buffer, {bounce.bytes(), bytes}) ? 0 : -EFAULT;
 }
 
-// 3.15: a diagnostic that no runtime path uses; refused with the generic failure and counted.
+// 3.15. Live allocations are overwritten without any check.
 int hbm_scrub_start(const Call& call) {
   uapi::hbm_scrub_start request{};
   if (!call.get(request)) return -EFAULT;
   if (request.nc_id >= static_cast<uint32_t>(uapi::kMaxNcPerDevice)) return -EINVAL;
-  call.unsupported("HBM scrub");
-  return -EPERM;
+  return call.device.scrub().start(request.hbm_index, request.nc_id, request.init_val,
+                                   call.caller.tgid);
 }
 
 int hbm_scrub_wait(const Call& call) {
   uapi::hbm_scrub_wait request{};
-  return call.get(request) ? -EPERM : -EFAULT;  // without a start
+  if (!call.get(request)) return -EFAULT;
+  if (request.nc_id >= static_cast<uint32_t>(uapi::kMaxNcPerDevice)) return -EINVAL;
+  return call.device.scrub().wait(request.hbm_index);
 }
 
 }  // namespace driver::ioctls

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "contract/regs/misc.h"
 #include "driver/kernel/ioctl.h"
 
 namespace driver::ioctls {
@@ -66,12 +67,16 @@ int host_device_id_to_rid_map(const Call& call) {
   uapi::host_device_id_to_rid_map map{};
   map.count = call.driver.device_count();
   const Product& product = call.device.product();
+  // The ids of a PDS server count on from those of the servers before it; word 0x70 has its number.
+  const bool pds = call.driver.platform() == PlatformType::kPds;
+  const uint32_t first =
+      pds ? (call.device.firmware().read(contract::misc::kServerRack) & 0x7FFF) * map.count : 0;
   for (uint32_t i = 0; i < map.count && i < 64; ++i) {
     uint32_t user = i;
-    if (product.routing != nullptr) {
+    if (!pds && product.routing != nullptr) {
       user = (*product.routing)[i % 16] + (product.routing_blocks ? i / 16 * 16 : 0);
     }
-    if (user < 64) map.host_did_to_rid_map[user] = i;
+    if (user < 64) map.host_did_to_rid_map[user] = first + i;
   }
   return call.put(map) ? 0 : -EFAULT;
 }
@@ -101,15 +106,17 @@ int logical_to_physical_nc_map(const Call& call) {
   if (!call.get(request)) return -EFAULT;
   if (!call.device.dhal().nc_map) return -FirmwareIo::kNotSupported;
   if (request.max_map_entries > kMapEntries || request.mapping_version != 0) return -EINVAL;
-  const bool v4_pds =
-      call.device.dhal().map.gen == Gen::kV4 && call.driver.platform() == PlatformType::kPds;
-  // A flipped die looks up L xor 6; the table of v4 PDS never flips (3.1.7).
-  const uint32_t flip = call.driver.params().force_die_flip && !v4_pds ? 6 : 0;
+  const bool v4 = call.device.dhal().map.gen == Gen::kV4;
+  const bool v4_pds = v4 && call.driver.platform() == PlatformType::kPds;
+  const bool v4_max = v4 && call.driver.platform() == PlatformType::kMax;
+  // A flipped die looks up L xor 6; the tables of v4 PDS and MAX never flip (3.1.7).
+  const bool flipped = call.driver.params().force_die_flip || call.driver.election().die_flipped();
+  const uint32_t flip = flipped && !v4_pds && !v4_max ? 6 : 0;
   std::vector<uint8_t> out(4 + sizeof(uapi::nc_map_entry) * request.max_map_entries);
   base::store(out.data(), request.max_map_entries);
   for (uint32_t logical = 0; logical < request.max_map_entries; ++logical) {
     const uint32_t entry = logical ^ flip;
-    const uapi::nc_map_entry mapped{entry / 8, nc_order(entry / 8, v4_pds)[entry % 8]};
+    const uapi::nc_map_entry mapped{entry / 8, nc_order(entry / 8, v4_pds, v4_max)[entry % 8]};
     base::store(out.data() + 4 + logical * sizeof mapped, mapped);
   }
   return call.caller.memory->write(request.map, {out.data(), out.size()}) ? 0 : -EFAULT;

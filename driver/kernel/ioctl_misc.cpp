@@ -1,6 +1,4 @@
 // Pod identity, power, sharing and diagnostics: driver-ioctl.md 3.13, 3.16, 3.17, 3.19.
-// Missing: the UltraServer election and the PDS configuration (hw-registers.md 9). Such platforms
-// report a failed election, that is a single node, and are counted as unsupported.
 #include <algorithm>
 #include <iterator>
 #include <string>
@@ -11,8 +9,6 @@
 namespace driver::ioctls {
 namespace {
 
-constexpr uint32_t kStateSingleNode = 4;
-constexpr uint32_t kModeX1 = 4;
 constexpr uint32_t kCtrlRequestPod = 0;
 constexpr uint32_t kCtrlSingleNode = 1;
 constexpr uint32_t kCtrlKill = 2;
@@ -28,11 +24,17 @@ uint8_t pod_type(const Call& call) {
     case PlatformType::kUltraServer:
       return 1;
     case PlatformType::kPds:
+    case PlatformType::kMax:
       return 2;
     case PlatformType::kStandard:
       return 0;
   }
   return 0;
+}
+
+void put_id(const Pod& pod, uint8_t (&id)[256]) {
+  std::fill(std::begin(id), std::end(id), uint8_t{0});
+  base::store(id, pod.serial);
 }
 
 // The structure goes back even with an error (3.16).
@@ -41,29 +43,40 @@ int put_with(const Call& call, const T& value, int result) {
   return call.put(value) ? result : -EFAULT;
 }
 
-void fill_status(const Call& call, uapi::pod_status& status) {
-  std::fill(std::begin(status.pod_id), std::end(status.pod_id), uint8_t{0});
-  status.state = kStateSingleNode;
+int fill_status(const Call& call, uapi::pod_status& status) {
+  const Election& election = call.driver.election();
+  status.state = Election::kSingleNode;
+  const int result = standard(call) ? 0 : election.status(status.state);
+  put_id(election.pod(), status.pod_id);
   status.pod_type = pod_type(call);
-  status.pod_sz = 0;
-  status.node_id = -1;
+  status.pod_sz = static_cast<uint8_t>(election.pod().count);
+  status.node_id = static_cast<int8_t>(election.pod().node);
+  return result;
 }
 
 int control(const Call& call, uapi::pod_ctrl& request, uint32_t mode) {
-  if (call.device.dhal().map.v2()) request.state = kStateSingleNode;
+  if (call.device.dhal().map.v2()) request.state = Election::kSingleNode;
   if (standard(call)) return 0;
-  request.state = kStateSingleNode;
+  Election& election = call.driver.election();
+  int result = -EINVAL;
   switch (request.ctrl) {
     case kCtrlRequestPod:
-      return call.driver.platform() == PlatformType::kPds ? 0 : -EAGAIN;
+      result = election.start(request.timeout, call.driver.range_marks().any());
+      break;
     case kCtrlSingleNode:
+      result = election.set_mode(kModeX1);
+      break;
     case kCtrlKill:
-      return 0;
+      result = election.kill();
+      break;
     case kCtrlSetMode:
-      return mode == kModeX1 ? 0 : -FirmwareIo::kNotSupported;
+      result = election.set_mode(mode);
+      break;
     default:
-      return -EINVAL;
+      break;
   }
+  (void)election.status(request.state);
+  return result;
 }
 
 }  // namespace
@@ -75,6 +88,8 @@ int pod_info(const Call& call) {
   info = {};
   info.sz = sizeof info;
   info.pod_type = pod_type(call);
+  put_id(call.driver.election().pod(), info.pod_id);
+  info.pod_sz = static_cast<uint8_t>(call.driver.election().pod().count);
   return call.put(info) ? 0 : -EFAULT;
 }
 
@@ -83,16 +98,16 @@ int pod_status(const Call& call) {
     uapi::pod_status_v2 status{};
     if (!call.get(status)) return -EFAULT;
     if (status.v1.sz != sizeof status) return put_with(call, status, -EINVAL);
-    fill_status(call, status.v1);
-    status.mode = standard(call) ? 0 : kModeX1;
-    status.modes_supported = standard(call) ? 0 : 1u << kModeX1;
-    return call.put(status) ? 0 : -EFAULT;
+    const int result = fill_status(call, status.v1);
+    const Election& election = call.driver.election();
+    status.mode = election.mode();
+    status.modes_supported = !standard(call) && election.settled() ? election.modes() : 0;
+    return put_with(call, status, result);
   }
   uapi::pod_status status{};
   if (!call.get(status)) return -EFAULT;
   if (status.sz != sizeof status) return put_with(call, status, -EINVAL);
-  fill_status(call, status);
-  return call.put(status) ? 0 : -EFAULT;
+  return put_with(call, status, fill_status(call, status));
 }
 
 int pod_ctrl(const Call& call) {

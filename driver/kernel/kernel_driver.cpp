@@ -19,20 +19,10 @@ constexpr uint32_t kPciCommandMaster = 1u << 2;
 constexpr uint32_t kPciRevision = 8;
 constexpr uint32_t kRoutingLimit = 64;  // hw-registers.md 1.5
 
-bool starts_with(const std::string& text, const char* prefix) {
-  return text.rfind(prefix, 0) == 0;
-}
-
-// driver-ioctl.md 3.16, lists of 2.26.5.0 (the size suffix takes part in the comparison).
 PlatformType platform_of(const Params& params) {
-  for (const char* name : {"trn2p.48xlarge", "trn2eu.48xlarge", "trn2u.48xlarge",
-                           "trn2u-ac.24xlarge", "trn3p.48xlarge"}) {
-    if (starts_with(params.product_name, name)) return PlatformType::kUltraServer;
-  }
-  for (const char* name : {"trn2es.48xlarge", "trn3s.48xlarge", "trn3-dev0.48xlarge"}) {
-    if (starts_with(params.product_name, name)) return PlatformType::kPds;
-  }
-  return params.force_userver ? PlatformType::kUltraServer : PlatformType::kStandard;
+  const PlatformType type = platform_type(params.product_name);
+  return type == PlatformType::kStandard && params.force_userver ? PlatformType::kUltraServer
+                                                                 : type;
 }
 
 base::Error errno_of(int code, std::string where, std::string what) {
@@ -50,9 +40,8 @@ KernelDriver::KernelDriver(std::vector<DeviceSlot> slots, HostArena& arena,
     : slots_(std::move(slots)),
       params_(std::move(params)),
       context_{arena, executor, params_, counters_},
-      platform_(platform_of(params_)) {
-  if (platform_ != PlatformType::kStandard) ++counters_.unsupported["pod election"];
-}
+      platform_(platform_of(params_)),
+      election_(std::make_unique<Election>(*this)) {}
 
 KernelDriver::~KernelDriver() = default;
 
@@ -87,13 +76,16 @@ std::string KernelDriver::probe_one(const DeviceSlot& slot) {
   const auto revision = static_cast<uint8_t>(pci.config_read(kPciRevision, 1));
   auto device = std::make_unique<NeuronDevice>(context_, pci, slot.location, *product, revision);
   if (device->registers().size() == 0) return where + ": the register BAR is absent";
-  if (!device->probe()) return where + ": firmware does not publish a routing id";
+  // On Trn2 MAX the routing id is not looked at (hw-registers.md 1.5).
+  const bool counted = platform() == PlatformType::kMax && product->dhal->map.gen == Gen::kV3;
+  if (!device->probe(!counted)) return where + ": firmware does not publish a routing id";
   if (!assign_index(*device)) {
     return where + ": routing id " + std::to_string(device->routing_id()) +
            " is out of range or taken";
   }
   const int minor = static_cast<int>(device->index());
   NeuronDevice& added = *devices_.emplace(minor, std::move(device)).first->second;
+  added.after_device_reset = [this, &added](bool ok) { election_->device_reset(added, ok); };
   context_.executor.spawn("driver.reset" + std::to_string(minor),
                           [&added] { added.resets().run(); });
   added.resets().request_full();
@@ -104,12 +96,15 @@ std::string KernelDriver::probe_one(const DeviceSlot& slot) {
 bool KernelDriver::assign_index(NeuronDevice& device) const {
   const uint32_t id = device.routing_id();
   const Product& product = device.product();
+  const PlatformType type = platform();
   uint32_t index = id;
-  if (platform_ == PlatformType::kPds) {
+  if (type == PlatformType::kMax && product.dhal->map.gen == Gen::kV3) {
+    index = device_count() % Election::kDevicesMax;
+  } else if (type == PlatformType::kPds || type == PlatformType::kMax) {
     constexpr uint32_t kServerValid = 1u << 15;
     const auto server = device.firmware().read_ready(contract::misc::kServerRack);
     if (id >= 2 * kRoutingLimit || !server || (*server & kServerValid) == 0) return false;
-    index = id % 16;
+    index = id % (type == PlatformType::kPds ? Election::kDevices : Election::kDevicesMax);
   } else {
     if (id >= kRoutingLimit) return false;
     if (product.routing != nullptr) {
@@ -118,6 +113,12 @@ bool KernelDriver::assign_index(NeuronDevice& device) const {
   }
   device.set_index(index);
   return devices_.count(static_cast<int>(index)) == 0;
+}
+
+// Platforms with election belong to v3 and v4; the first device tells.
+PlatformType KernelDriver::platform() const {
+  const bool v2 = product_ != nullptr && product_->dhal->map.v2();
+  return v2 ? PlatformType::kStandard : platform_;
 }
 
 void KernelDriver::wait_ready() {
@@ -132,6 +133,7 @@ void KernelDriver::wait_ready() {
 
 void KernelDriver::remove() {
   for (const auto& entry : devices_) entry.second->resets().stop();
+  election_->stop();
   for (const auto& entry : devices_) {
     entry.second->resets().wait_stopped();
     entry.second->remove();
@@ -193,11 +195,12 @@ base::Result<int> KernelDriver::open(int minor, int flags, const Caller& caller)
     while (found->state == DeviceState::kReset) {
       context_.executor.wait(&found->state, pcie::HostExecutor::kForever);
     }
-    const int error = found->state == DeviceState::kInvalid ? -EINVAL : found->attach(caller.tgid);
+    int error = found->state == DeviceState::kInvalid ? -EINVAL : await_pod_configuration();
+    if (error == 0) error = found->attach(caller.tgid);
     if (error != 0) {
       --found->open_count;
       return errno_of(-error, node_name(minor),
-                      error == -EBUSY ? "16 processes are attached already"
+                      error == -EBUSY ? "the pod is not configured, or 16 processes are attached"
                                       : "the device did not come out of its reset");
     }
   }
@@ -206,11 +209,25 @@ base::Result<int> KernelDriver::open(int minor, int flags, const Caller& caller)
   return id;
 }
 
+// Devices of PDS and MAX platforms open when the pod is known, which takes the reset of all of them
+// (hw-registers.md 9.6, 10.4); without it, for one of them failed, they stay busy.
+int KernelDriver::await_pod_configuration() const {
+  if (platform() != PlatformType::kPds && platform() != PlatformType::kMax) return 0;
+  for (const auto& entry : devices_) {
+    const DeviceState& state = entry.second->state;
+    while (state == DeviceState::kReset) {
+      context_.executor.wait(&state, pcie::HostExecutor::kForever);
+    }
+  }
+  return election_->settled() ? 0 : -EBUSY;
+}
+
 void KernelDriver::flush(int file, const Caller& caller) {
   const auto it = files_.find(file);
   if (it == files_.end()) return;
   if (it->second.free_access) {
     range_marks_.release_process(caller.tgid);
+    if (!range_marks_.any()) election_->no_core_marked();
     return;
   }
   NeuronDevice& found = *device(it->second.minor);

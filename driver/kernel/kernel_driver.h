@@ -17,6 +17,7 @@
 #include "driver/kernel/char_device.h"
 #include "driver/kernel/context.h"
 #include "driver/kernel/core_locks.h"
+#include "driver/kernel/election.h"
 #include "driver/kernel/neuron_device.h"
 
 namespace driver {
@@ -27,9 +28,6 @@ struct DeviceSlot {
 };
 
 class SysfsTree;
-
-// From the DMI product name (driver-ioctl.md 3.16).
-enum class PlatformType { kStandard, kUltraServer, kPds };
 
 struct OpenFile {
   int minor = 0;
@@ -58,7 +56,8 @@ class KernelDriver : public CharDevice {
   const Counters& counters() const { return counters_; }
   NeuronDevice* device(int minor) const;
   const Params& params() const { return params_; }
-  PlatformType platform() const { return platform_; }
+  PlatformType platform() const;
+  Election& election() const { return *election_; }
   uint32_t device_count() const { return static_cast<uint32_t>(devices_.size()); }
   RangeMarks& range_marks() { return range_marks_; }
   std::vector<uint32_t> neighbours(const NeuronDevice& device) const;  // 3.1.2
@@ -85,6 +84,7 @@ class KernelDriver : public CharDevice {
   void probe_all();
   std::string probe_one(const DeviceSlot& slot);
   bool assign_index(NeuronDevice& device) const;
+  int await_pod_configuration() const;
   SysfsTree* sysfs() const;  // null while probing
 
   std::vector<DeviceSlot> slots_;
@@ -93,7 +93,8 @@ class KernelDriver : public CharDevice {
   Context context_;
   PlatformType platform_;
   std::map<int, std::unique_ptr<NeuronDevice>> devices_;  // by minor
-  const Product* product_ = nullptr;                      // the first device fixes the architecture
+  std::unique_ptr<Election> election_;
+  const Product* product_ = nullptr;  // the first device fixes the architecture
   RangeMarks range_marks_;
   std::map<int, OpenFile> files_;
   int next_file_ = 1;

@@ -46,6 +46,7 @@ NeuronDevice::NeuronDevice(const Context& context, pcie::Device& device,
       crwl_(context),
       core_init_(context),
       datastore_(memory_),
+      scrub_(context, *product.dhal, engines_, memory_, timeout_factor()),
       resets_(std::make_unique<ResetManager>(*this)) {
   for (uint32_t n = 0; n < dhal().map.ncs(); ++n) {
     const H2tRing::Id id{n, dhal().map.h2t_engine(n), dhal().map.h2t_queue(n)};
@@ -86,9 +87,9 @@ uint64_t NeuronDevice::bar4_offset(uint64_t pa) const {
   return pa - dhal().map.hbm_base(h) + h * stride;
 }
 
-bool NeuronDevice::probe() {
+bool NeuronDevice::probe(bool read_routing_id) {
   if (!firmware_.allocate_mailbox()) return false;
-  for (int attempt = 0;; ++attempt) {
+  for (int attempt = 0; read_routing_id; ++attempt) {
     if (const auto id = firmware_.read_ready(contract::misc::kRoutingId)) {
       routing_id_ = *id;
       break;
@@ -209,6 +210,7 @@ void NeuronDevice::detach(int32_t tgid) {
     context_.executor.delay(base::ms(10));
     crwl_.release_process(tgid);
     datastore_.release(0, tgid);
+    scrub_.release_process(tgid);
     memory_.release_process(tgid, &slot->charge);
     slot->mappings.clear();
   }

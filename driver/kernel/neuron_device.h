@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "driver/kernel/dma_engines.h"
 #include "driver/kernel/firmware_io.h"
 #include "driver/kernel/h2t_ring.h"
+#include "driver/kernel/hbm_scrub.h"
 #include "driver/kernel/memory.h"
 #include "driver/kernel/notification_queues.h"
 #include "driver/kernel/registers.h"
@@ -60,7 +62,7 @@ class NeuronDevice {
   NeuronDevice& operator=(const NeuronDevice&) = delete;
 
   // hw-registers.md 10.1 steps 4 to 8 without the reset; false when the device does not come up.
-  bool probe();
+  bool probe(bool read_routing_id = true);
 
   // What the tables of the product and the revision id say.
   const Context& context() const { return context_; }
@@ -91,6 +93,7 @@ class NeuronDevice {
   CrwlLocks& crwl() { return crwl_; }
   CoreInitStates& core_init() { return core_init_; }
   Datastore& datastore() { return datastore_; }
+  HbmScrub& scrub() { return scrub_; }
   ResetManager& resets() { return *resets_; }
 
   // Null for a core that this device lacks.
@@ -119,6 +122,8 @@ class NeuronDevice {
   TaskMutex node_mutex;       // held over open, flush and release (driver-ioctl.md 2.4)
 
   DeviceState state = DeviceState::kReset;
+  // Called in the reset task after each device reset, before the device is ready.
+  std::function<void(bool ok)> after_device_reset;
   std::array<FoldedCounter, uapi::kMaxNcPerDevice> reset_requests{};
   std::array<FoldedCounter, uapi::kMaxNcPerDevice> reset_failures{};
 
@@ -145,6 +150,7 @@ class NeuronDevice {
   CrwlLocks crwl_;
   CoreInitStates core_init_;
   Datastore datastore_;
+  HbmScrub scrub_;
   std::vector<std::shared_ptr<H2tRing>> default_rings_;
   std::vector<std::shared_ptr<H2tRing>> extra_rings_;
   std::unique_ptr<ResetManager> resets_;

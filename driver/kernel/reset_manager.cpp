@@ -124,6 +124,8 @@ void ResetManager::serve(uint32_t nc_map, bool internal) {
       counter.present = 1;
     }
   }
+  const bool whole = nc_map == uapi::kResetWholeDevice;
+  if (whole && device_.after_device_reset) device_.after_device_reset(ok);
   if (internal) {
     device_.state = ok ? DeviceState::kReady : DeviceState::kInvalid;
     requests_.erase(std::remove_if(requests_.begin(), requests_.end(),

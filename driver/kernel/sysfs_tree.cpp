@@ -83,13 +83,26 @@ uint64_t hbm_ecc(NeuronDevice& device, bool repairable) {
   return sum;
 }
 
+std::string hex16(uint64_t number) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
+std::string mode_list(uint32_t modes) {
+  std::string text;
+  for (uint32_t mode = 0; mode <= kModeX1; ++mode) {
+    if ((modes >> mode & 1) == 0) continue;
+    if (!text.empty()) text += ",";
+    text += std::to_string(mode);
+  }
+  return text;
+}
+
 std::string serial(NeuronDevice& device) {
   const uint64_t high = device.firmware().read(misc::kSerialHi);
   const uint64_t number = high << 32 | device.firmware().read(misc::kSerialLo);
-  if (number == 0) return "\n";
-  char text[18];
-  std::snprintf(text, sizeof text, "%016llx\n", static_cast<unsigned long long>(number));
-  return text;
+  return number == 0 ? "\n" : hex16(number) + "\n";
 }
 
 // hw-registers.md 2.7.
@@ -259,13 +272,32 @@ void SysfsTree::add_core(NeuronDevice& device, uint32_t nc, const std::string& b
              [&device, nc] { return pe_counters(device, nc); });
 }
 
+// 7.4. A node has an id among two or among four, whichever its pod is.
 void SysfsTree::add_class() {
   const std::string base = kClassDir;
-  add(base + "node_id_2", [] { return line("-1"); });
-  add(base + "node_id_4", [] { return line("-1"); });
-  add(base + "server_id_2", [] { return line("0000000000000000"); });
-  add(base + "server_id_4", [] { return line("0000000000000000"); });
-  add(base + "ultraserver_mode", [] { return line(""); });
+  const Election& election = driver_.election();
+  const bool standard = driver_.platform() == PlatformType::kStandard;
+  const auto settled = [&election, standard](auto text) {
+    return Reader([&election, standard, text] {
+      return standard || election.settled() ? line(text(election)) : line("busy");
+    });
+  };
+  for (const uint32_t size : {2u, 4u}) {
+    add(base + "node_id_" + std::to_string(size), settled([size](const Election& e) {
+          return std::to_string(e.pod().count == size ? e.pod().node : -1);
+        }));
+    add(base + "server_id_" + std::to_string(size), settled([size](const Election& e) {
+          return hex16(e.pod().count == size ? e.pod().serial : 0);
+        }));
+  }
+  add(base + "ultraserver_mode", settled([standard](const Election& e) {
+        return standard ? std::string() : mode_list(e.modes());
+      }));
+  if (driver_.platform() != PlatformType::kPds && driver_.platform() != PlatformType::kMax) return;
+  // Files of later releases, which alone know some of these platforms.
+  add(base + "node_id", settled([](const Election& e) { return std::to_string(e.pod().node); }));
+  add(base + "node_cnt", settled([](const Election& e) { return std::to_string(e.pod().count); }));
+  add(base + "reservation_id", settled([](const Election& e) { return hex16(e.pod().serial); }));
 }
 
 void SysfsTree::add_module() {

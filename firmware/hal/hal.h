@@ -41,4 +41,15 @@ class SemaphoreBank {
   ~SemaphoreBank() = default;
 };
 
+// What the management controller measures on its chip.
+class Sensors {
+ public:
+  // Share of sample period number `sample` in which the compute engines of a die worked, averaged
+  // over them, in basis points (0 to 10000). The period is the one before the present one.
+  virtual uint32_t utilisation(uint32_t die, uint64_t sample) = 0;
+
+ protected:
+  ~Sensors() = default;
+};
+
 }  // namespace firmware

@@ -1,7 +1,6 @@
 #include "firmware/mgmt/controller.h"
 
 #include "contract/regs/misc.h"
-#include "firmware/mgmt/crc32c.h"
 
 namespace firmware::mgmt {
 
@@ -9,117 +8,167 @@ namespace misc = contract::misc;
 
 namespace {
 
-constexpr uint32_t kBusy = 1u << 3;  // bit 3 of the status word
-constexpr uint32_t kNewProtocol = 1;
+constexpr uint32_t kRegisterProtocol = 1;  // in word 0x0F0
 constexpr uint32_t kResetDevice = 1;
+constexpr uint32_t kResetNcs = 2;
+constexpr uint32_t kCount16 = 0xFFFF;
 
-// Legacy mailbox (7.5).
-constexpr uint32_t kRequestHeader = 8;
-constexpr uint32_t kResponseHeader = 4;
-constexpr uint8_t kCommandRead = 1;
-constexpr uint8_t kCommandMetric = 2;
-constexpr uint8_t kSuccess = 0;
-constexpr uint8_t kFailed = 1;
-constexpr uint8_t kUnknown = 2;
-constexpr uint32_t kMetricBytes = 128;
-
-uint32_t load32(const uint8_t* p) {
-  return p[0] | static_cast<uint32_t>(p[1]) << 8 | static_cast<uint32_t>(p[2]) << 16 |
-         static_cast<uint32_t>(p[3]) << 24;
-}
-uint64_t load64(const uint8_t* p) {
-  return load32(p) | static_cast<uint64_t>(load32(p + 4)) << 32;
-}
-void store32(uint8_t* p, uint32_t v) {
-  for (int i = 0; i < 4; ++i) p[i] = static_cast<uint8_t>(v >> (8 * i));
-}
-
-bool contains(const ResetScope& outer, const ResetScope& inner) {
-  return (outer.device || !inner.device) && (inner.ncs & ~outer.ncs) == 0 &&
-         (inner.topsps & ~outer.topsps) == 0 && (inner.dma_ncs & ~outer.dma_ncs) == 0 &&
-         (inner.host_dma & ~outer.host_dma) == 0;
-}
-
-ResetScope merge(const ResetScope& a, const ResetScope& b) {
-  ResetScope s = a;
-  s.device = a.device || b.device;
-  s.ncs |= b.ncs;
-  s.topsps |= b.topsps;
-  s.dma_ncs |= b.dma_ncs;
-  s.host_dma |= b.host_dma;
-  return s;
+uint32_t at_most(uint32_t value, uint32_t limit) {
+  return value < limit ? value : limit;
 }
 
 }  // namespace
 
-ResetScope decode_reset_map(contract::Gen gen, uint32_t low, uint32_t high) {
-  ResetScope s;
-  if (gen == contract::Gen::kV2) {
-    s.ncs = low & 3;
-    s.topsps = (low >> 8) & 0x3F;
-    // The v2 map has no DMA bits; both treatments are allowed (6.6). Engines of a reset core stop
-    // with it, so that a killed client's transfers end.
-    s.dma_ncs = s.ncs;
-    return s;
-  }
-  s.ncs = low & 0xFF;
-  s.dma_ncs = (low >> 8) & 0xFF;
-  for (uint32_t n = 0; n < 8; ++n) {
-    if (((low >> (16 + n)) & 1) != 0) s.topsps |= 3u << (2 * n);
-  }
-  s.host_dma = high & 0xF;
-  return s;
-}
-
-ResetScope device_scope(contract::Gen gen) {
-  const contract::AddressMap map{gen};
-  ResetScope s;
-  s.device = true;
-  s.ncs = (1u << map.ncs()) - 1;
-  s.topsps = (1u << map.topsps()) - 1;
-  s.dma_ncs = s.ncs;
-  s.host_dma = (1u << map.host_engines()) - 1;
-  return s;
-}
-
 void Controller::power_on() {
+  state_ = State{};
   for (uint32_t i = 0; i < contract::kMiscRamBytes / 4; ++i) ram_[i] = 0;
+  word(misc::kFwApiVersion) = config_.api_version;
   word(misc::kRoutingId) = config_.routing_id;
+  word(misc::kSizes) = config_.sizes;
   word(misc::kSerialLo) = static_cast<uint32_t>(config_.serial);
   word(misc::kSerialHi) = static_cast<uint32_t>(config_.serial >> 32);
   word(misc::kServerRack) = config_.server_rack;
+  word(misc::kFwBuild) = config_.build;
+  word(misc::kReservationHi) = static_cast<uint32_t>(config_.reservation >> 32);
+  word(misc::kReservationLo) = static_cast<uint32_t>(config_.reservation);
+  publish_health();
 }
 
-// 7.6, last paragraph: how a store to the trigger word is told apart.
+void Controller::set_health(const Health& health) {
+  config_.health = health;
+  publish_health();
+}
+
+void Controller::publish_health() {
+  const Health& h = config_.health;
+  const auto counts = [](uint32_t corrected, uint32_t low) {
+    return misc::kSramEccCorrected.set(low, at_most(corrected, kCount16));
+  };
+  word(misc::kHealth) = h.unhealthy;
+  word(misc::kSramEcc) = counts(h.sram_corrected, at_most(h.sram_uncorrected, kCount16));
+  const uint32_t stacks = contract::AddressMap{config_.gen}.hbms();
+  for (uint32_t s = 0; s < stacks; ++s) {
+    const Health::Hbm& hbm = h.hbm[s];
+    uint32_t low =
+        at_most(at_most(hbm.repairable, kCount16) + at_most(hbm.unrepairable, kCount16), kCount16);
+    if (config_.api_version >= kApiEccSplit) {
+      constexpr uint32_t kMaxRepairable = misc::kHbmEccValueRepairable.mask();
+      constexpr uint32_t kMaxUnrepairable = misc::kHbmEccValueUnrepairable.get(~0u);
+      low = misc::kHbmEccValueRepairable.set(0, at_most(hbm.repairable, kMaxRepairable));
+      low = misc::kHbmEccValueUnrepairable.set(low, at_most(hbm.unrepairable, kMaxUnrepairable));
+    }
+    word(misc::kHbmEcc + s * misc::kHbmEccStride) = counts(hbm.corrected, low);
+  }
+  word(misc::kHbmRepair) = h.repair;
+}
+
+bool Controller::is_live(uint32_t offset) {
+  return offset == misc::kHealthSeq || offset == misc::kPowerDie0 || offset == misc::kPowerDie1;
+}
+
+// Power and heartbeat count periods of device time, so that an idle chip does nothing for them.
+void Controller::refresh(Hal& hal, Sensors& sensors) {
+  const uint64_t now = hal.now();
+  if (config_.heartbeat_ps != 0) {
+    const auto beats = static_cast<uint32_t>(now / config_.heartbeat_ps);
+    uint32_t sequence = misc::kHealthSeqSequence.set(0, beats);
+    sequence = misc::kHealthSeqHeartbeat.set(sequence, beats);
+    word(misc::kHealthSeq) = sequence;
+  }
+  if (config_.power_sample_ps == 0) return;
+  const uint64_t sample = now / config_.power_sample_ps;
+  for (uint32_t die = 0; die < config_.dies; ++die) {
+    const uint32_t use = sample == 0 ? 0 : sensors.utilisation(die, sample - 1);
+    word(die == 0 ? misc::kPowerDie0 : misc::kPowerDie1) =
+        misc::kPowerDie0Sample.set(use, static_cast<uint32_t>(sample));
+  }
+}
+
+void Controller::throttle(uint32_t nc, uint32_t duty, Hal& hal) const {
+  if (state_.settings.throttling_notifications()) {
+    hal.notify(contract::NqType::kThrottle, duty, 0, nc);
+  }
+}
+
 Action Controller::stored(uint32_t offset, Hal& hal) {
-  if (offset != misc::kTrigger || word(misc::kTrigger) != 1) return {};
-  if (word(misc::kResetRequest) != 0) return request_reset();
-  ++mailbox_requests_;
-  if (word(misc::kAck) == kNewProtocol) {
-    // {sequence, error, size}: the answer to every command is "unknown command".
-    word(misc::kRequestHi) = (word(misc::kRequestHi) & 0xFF) | kUnknown << 8 | kRequestHeader << 16;
+  switch (offset) {
+    case misc::kResetRequest:
+      state_.reset_stored = word(misc::kResetRequest) != 0;
+      return {};
+    case misc::kRequestHi:
+    case misc::kRequestLo:
+    case misc::kResponseHi:
+    case misc::kResponseLo:
+      state_.mailbox_stored = true;
+      return {};
+    case misc::kTrigger:
+      if (word(misc::kTrigger) == 1 && !state_.serving) return triggered(hal);
+      return {};
+    default:
+      return {};
+  }
+}
+
+// 7.6, last paragraph: how a store to the trigger word is told apart. During a reset the request
+// word is not zero anyhow; there a trigger after stores to the mailbox words alone is a message,
+// which is served when the reset is over.
+Action Controller::triggered(Hal& hal) {
+  const bool message = state_.mailbox_stored && !state_.reset_stored;
+  if (word(misc::kResetRequest) != 0 && !(state_.resetting && message)) return request_reset();
+  if (state_.resetting) {
+    state_.mailbox_waits = true;
+    return {};
+  }
+  Action action;
+  action.unsupported = serve_mailbox(hal);
+  return action;
+}
+
+const char* Controller::serve_mailbox(Hal& hal) {
+  ++state_.mailbox_requests;
+  state_.mailbox_stored = false;
+  state_.serving = true;
+  MailboxResult result = MailboxResult::kNoAnswer;
+  if (has_register_mailbox(config_) && word(misc::kAck) == kRegisterProtocol) {
+    result = state_.settings.serve(config_, ram_);
     word(misc::kAck) = 0;
   } else {
-    legacy_mailbox(hal);
+    result = serve_legacy_mailbox(ram_, hal);
   }
+  state_.serving = false;
   word(misc::kTrigger) = 0;
-  return {};
+  return result == MailboxResult::kUnknownCommand ? "mailbox command" : nullptr;
 }
 
 Action Controller::request_reset() {
   word(misc::kTrigger) = 0;
-  const bool device = word(misc::kResetRequest) == kResetDevice;
-  return start_reset(
-      device ? device_scope(config_.gen)
-             : decode_reset_map(config_.gen, word(misc::kResetMap), word(misc::kResetMapHi)));
+  state_.reset_stored = false;
+  const uint32_t request = word(misc::kResetRequest);
+  if (request == kResetDevice) return start_reset(device_scope(config_.gen));
+  if (request == kResetNcs) {
+    const ResetScope scope =
+        decode_reset_map(config_.gen, word(misc::kResetMap), word(misc::kResetMapHi));
+    // A driver that does not know the high word must not inherit it from one that does.
+    word(misc::kResetMapHi) = 0;
+    return start_reset(scope);
+  }
+  if (!state_.resetting) word(misc::kResetRequest) = 0;  // refused: acknowledged at once
+  Action refused;
+  refused.unsupported = "reset request";
+  return refused;
 }
 
 Action Controller::qemu_write(uint32_t value) {
   if (!config_.qemu) return {};
-  qemu_busy_ = true;
-  // v2 writes 1 and then makes the full mailbox request, which resets the device; the register
-  // shows when that is over. v3 and v4 write the map; 0 and all ones mean the device.
-  if (config_.gen == contract::Gen::kV2) return start_reset(device_scope(config_.gen));
+  state_.qemu_busy = true;
+  if (config_.gen == contract::Gen::kV2) {
+    // Announces the full mailbox request, which names the scope. If none comes in time, it meant
+    // the device.
+    if (state_.resetting) return {};
+    state_.announced = true;
+    return start_reset({});
+  }
+  // The map; 0 and all ones mean the device.
   const bool device = value == 0 || value == 0xFFFF'FFFF;
   return start_reset(device ? device_scope(config_.gen) : decode_reset_map(config_.gen, value, 0));
 }
@@ -127,102 +176,45 @@ Action Controller::qemu_write(uint32_t value) {
 // A repeated request while busy is accepted (8.2): it is part of the running reset, or of one that
 // follows at once if it covers more.
 Action Controller::start_reset(const ResetScope& scope) {
-  word(misc::kStatus) |= kBusy;
-  if (!resetting_) {
-    resetting_ = true;
-    current_ = scope;
-    return {true, scope};
+  word(misc::kStatus) = misc::kStatusBusy.set(word(misc::kStatus), 1);
+  const bool takes_over = state_.resetting && state_.announced;
+  if (!state_.resetting || takes_over) {
+    if (takes_over) state_.announced = false;
+    state_.resetting = true;
+    state_.current = scope;
+    Action action;
+    action.reset = true;
+    action.scope = scope;
+    return action;
   }
-  if (!contains(current_, scope)) {
-    pending_ = again_ ? merge(pending_, scope) : scope;
-    again_ = true;
+  if (!state_.current.contains(scope)) {
+    if (!state_.again) state_.pending = {};
+    state_.pending.add(scope);
+    state_.again = true;
   }
   return {};
 }
 
-Action Controller::reset_done() {
-  ++resets_;
-  if (again_) {
-    again_ = false;
-    current_ = pending_;
-    return {true, current_};
+Action Controller::reset_done(Hal& hal) {
+  Action next;
+  if (state_.announced || state_.again) {
+    state_.current = state_.announced ? device_scope(config_.gen) : state_.pending;
+    state_.resets += state_.announced ? 0 : 1;
+    state_.announced = state_.again = false;
+    next.reset = true;
+    next.scope = state_.current;
+    return next;
   }
-  resetting_ = false;
-  qemu_busy_ = false;
-  word(misc::kResetRequest) = 0;
-  word(misc::kStatus) &= ~kBusy;
-  return {};
-}
-
-// Request {sequence, command, size16, crc32, payload}; response {sequence, error, size16, payload}
-// with the sequence number written last, which is what the driver polls.
-void Controller::legacy_mailbox(Hal& hal) {
-  const uint64_t request =
-      static_cast<uint64_t>(word(misc::kRequestHi)) << 32 | word(misc::kRequestLo);
-  const uint64_t response =
-      static_cast<uint64_t>(word(misc::kResponseHi)) << 32 | word(misc::kResponseLo);
-  uint8_t header[kRequestHeader];
-  if (!hal.read(request, header, sizeof header)) return;  // nobody to answer
-  const uint32_t size = header[2] | static_cast<uint32_t>(header[3]) << 8;
-  uint8_t answer[kResponseHeader] = {header[0], kFailed, kResponseHeader, 0};
-  if (size >= kRequestHeader && check_crc(request, size, load32(header + 4), hal)) {
-    uint32_t payload = ~0u;  // failed
-    answer[1] = kSuccess;
-    if (header[1] == kCommandRead) {
-      payload = command_read(request, size, response, hal);
-    } else if (header[1] == kCommandMetric) {
-      payload = command_metric(request, size, hal);
-    } else {
-      payload = 0;
-      answer[1] = kUnknown;
-    }
-    if (payload == ~0u) {
-      answer[1] = kFailed;
-      payload = 0;
-    }
-    answer[2] = static_cast<uint8_t>(kResponseHeader + payload);
-    answer[3] = static_cast<uint8_t>((kResponseHeader + payload) >> 8);
+  ++state_.resets;
+  state_.resetting = state_.qemu_busy = false;
+  word(misc::kStatus) = misc::kStatusBusy.set(word(misc::kStatus), 0);
+  // A request that is stored but not triggered yet is the next one, not this.
+  if (!state_.reset_stored) word(misc::kResetRequest) = 0;
+  if (state_.mailbox_waits) {
+    state_.mailbox_waits = false;
+    next.unsupported = serve_mailbox(hal);
   }
-  if (hal.write(response + 1, answer + 1, kResponseHeader - 1)) hal.write(response, answer, 1);
-}
-
-bool Controller::check_crc(uint64_t request, uint32_t size, uint32_t expected, Hal& hal) const {
-  Crc32c crc;
-  uint8_t chunk[512];
-  for (uint32_t at = 0; at < size;) {
-    const uint32_t n = size - at < sizeof chunk ? size - at : static_cast<uint32_t>(sizeof chunk);
-    if (!hal.read(request + at, chunk, n)) return false;
-    if (at == 0) store32(chunk + 4, 0);  // the CRC field counts as zero
-    crc.add(chunk, n);
-    at += n;
-  }
-  return crc.value() == expected;
-}
-
-// READ: 64-bit device addresses in, one 32-bit value each out. Unclaimed addresses read 0.
-uint32_t Controller::command_read(uint64_t request, uint32_t size, uint64_t response,
-                                  Hal& hal) const {
-  const uint32_t bytes = size - kRequestHeader;
-  if (bytes % 8 != 0) return ~0u;
-  const uint32_t count = bytes / 8;
-  for (uint32_t i = 0; i < count; ++i) {
-    uint8_t raw[8];
-    if (!hal.read(request + kRequestHeader + 8 * i, raw, sizeof raw)) return ~0u;
-    uint32_t value = 0;
-    if (!hal.read32(load64(raw), &value)) value = 0;
-    store32(raw, value);
-    if (!hal.write(response + kResponseHeader + 4 * i, raw, 4)) return ~0u;
-  }
-  return 4 * count;
-}
-
-uint32_t Controller::command_metric(uint64_t request, uint32_t size, Hal& hal) {
-  const uint32_t bytes = size - kRequestHeader;
-  if (bytes > kMetricBytes) return ~0u;
-  uint8_t raw[kMetricBytes] = {};
-  if (bytes != 0 && !hal.read(request + kRequestHeader, raw, bytes)) return ~0u;
-  for (uint32_t i = 0; i < bytes; i += 4) word(misc::kData + i) = load32(raw + i);
-  return 0;
+  return next;
 }
 
 }  // namespace firmware::mgmt

@@ -1,79 +1,87 @@
-// Firmware of the management controller: misc RAM, mailbox, reset requests.
-// Stands for the device firmware behind hw-registers.md 7 and 8 (source of truth).
-// Exact: words, legacy mailbox protocol (commands 1 and 2), reset handshake, QEMU reset register.
-// Missing: the register-based mailbox protocol answers "unknown command"; the initial API version
-// 0 keeps drivers from using it. The 128-byte metric buffer is stored and not interpreted.
+// Firmware of the management controller: misc RAM, mailboxes, reset requests.
+// Stands for the device firmware behind hw-registers.md 7 and 8 (source of truth); choices where
+// they are silent are in docs/decisions.md.
+// Exact: words, both mailbox protocols, reset handshake, QEMU reset register. Ours: contents of
+// what drivers only pass on (profiles, build number, heartbeat). Missing: the 128-byte metric
+// buffer is stored and not interpreted; profiles and features change nothing but what is read back
+// and whether throttling is notified.
 #pragma once
 
 #include <cstdint>
 
 #include "arch/contract/address_map.h"
 #include "firmware/hal/hal.h"
+#include "firmware/mgmt/config.h"
+#include "firmware/mgmt/mailbox.h"
+#include "firmware/mgmt/reset_scope.h"
 
 namespace firmware::mgmt {
 
-// Blocks that one reset request covers, by bit.
-struct ResetScope {
-  bool device = false;  // everything; the masks below are then full
-  uint32_t ncs = 0;
-  uint32_t topsps = 0;
-  uint32_t dma_ncs = 0;   // NCs whose 16 DMA engines are reset
-  uint32_t host_dma = 0;  // host-copy engines
-};
-// 8.1: `low` and `high` are the map words of an NC reset.
-ResetScope decode_reset_map(contract::Gen gen, uint32_t low, uint32_t high);
-ResetScope device_scope(contract::Gen gen);
-
-struct Config {
-  contract::Gen gen = contract::Gen::kV2;
-  uint32_t routing_id = 0;
-  uint64_t serial = 0;       // its low word must be neither 0 nor 0xDEADBEEF
-  uint32_t server_rack = 0;  // word 0x70
-  bool qemu = false;         // revision id 0xFF: the short reset register works
-};
-
 // What the hardware has to do after a store.
 struct Action {
-  bool reset = false;  // reset `scope`, then call reset_done()
+  // Stop and reset the blocks of `scope`, which may be empty; call reset_done() when they are
+  // usable. An earlier reset that is not done yet is forgotten.
+  bool reset = false;
   ResetScope scope;
+  const char* unsupported = nullptr;  // what was asked for and is not known
 };
 
 class Controller {
  public:
   Controller(const Config& config, uint32_t* ram) : config_(config), ram_(ram) {}
 
-  // 7.2: content after power on.
+  // 7.2: content after power on. Whatever went on before is forgotten.
   void power_on();
   // After any store of the host or a peer to word `offset` of the misc RAM.
   Action stored(uint32_t offset, Hal& hal);
   // The QEMU reset register (8.5).
   Action qemu_write(uint32_t value);
-  uint32_t qemu_read() const { return qemu_busy_ ? 1 : 0; }
-  // All blocks of the merged scope are reset and usable. Returns a further reset to do.
-  Action reset_done();
+  uint32_t qemu_read() const { return state_.qemu_busy ? 1 : 0; }
+  // The blocks of the last action are reset and usable. Returns a further reset to do.
+  Action reset_done(Hal& hal);
 
-  bool resetting() const { return resetting_; }
-  uint64_t resets() const { return resets_; }
-  uint64_t mailbox_requests() const { return mailbox_requests_; }
+  // Words that are computed when they are read.
+  static bool is_live(uint32_t offset);
+  void refresh(Hal& hal, Sensors& sensors);
+  // From now on the chip is in this state.
+  void set_health(const Health& health);
+  // The activity management limits NeuronCore `nc` to `duty` (basis points; 10000: no more). Posts
+  // a notification if the host has asked for these.
+  void throttle(uint32_t nc, uint32_t duty, Hal& hal) const;
+
+  bool resetting() const { return state_.resetting; }
+  bool resetting_device() const { return state_.resetting && state_.current.device; }
+  uint64_t resets() const { return state_.resets; }
+  uint64_t mailbox_requests() const { return state_.mailbox_requests; }
+  const RegisterMailbox& settings() const { return state_.settings; }
 
  private:
+  struct State {
+    bool resetting = false;
+    bool qemu_busy = false;
+    bool announced = false;       // the reset in progress waits for its scope
+    bool again = false;           // a request with a wider scope came during a reset
+    bool serving = false;         // stores are the firmware's own
+    bool reset_stored = false;    // 0x1EC since the last trigger
+    bool mailbox_stored = false;  // 0x1F0 to 0x1FC since the last request served
+    bool mailbox_waits = false;   // for the end of the reset
+    ResetScope current;
+    ResetScope pending;
+    RegisterMailbox settings;
+    uint64_t resets = 0;
+    uint64_t mailbox_requests = 0;
+  };
+
+  Action triggered(Hal& hal);
   Action start_reset(const ResetScope& scope);
   Action request_reset();
-  void legacy_mailbox(Hal& hal);
-  bool check_crc(uint64_t request, uint32_t size, uint32_t expected, Hal& hal) const;
-  uint32_t command_read(uint64_t request, uint32_t size, uint64_t response, Hal& hal) const;
-  uint32_t command_metric(uint64_t request, uint32_t size, Hal& hal);
+  const char* serve_mailbox(Hal& hal);
+  void publish_health();
   uint32_t& word(uint32_t offset) { return ram_[offset / 4]; }
 
   Config config_;
   uint32_t* ram_;  // contract::kMiscRamBytes
-  bool resetting_ = false;
-  bool qemu_busy_ = false;
-  bool again_ = false;  // a request with a wider scope came during a reset
-  ResetScope current_;
-  ResetScope pending_;
-  uint64_t resets_ = 0;
-  uint64_t mailbox_requests_ = 0;
+  State state_;
 };
 
 }  // namespace firmware::mgmt

@@ -55,11 +55,11 @@ const RegTable<CcCore>& CcCore::table() {
 }
 
 CcCore::CcCore(const Params& params, const Context& context)
-    : RegBlock(context.log),
+    : RegBlock(context.log, context.fabric.address_map().gen),
       params_(params),
       context_(context),
       pages_(topsp::kWindow, kProgramEnd),
-      semaphores_(pages_, &context.counters) {
+      semaphores_(pages_, &context.counters, &context.log, params.name + ".semaphores") {
   publish();
 }
 
@@ -126,6 +126,7 @@ void CcCore::write_control(uint32_t, uint32_t value) {
 }
 
 void CcCore::stop_processor() {
+  ++life_;
   if (waiting_) semaphores_.cancel(*this);
   if (at_barrier_) context_.barriers.leave(*this);
   waiting_ = at_barrier_ = false;
@@ -171,8 +172,14 @@ void CcCore::step() {
   const firmware::cc::LocalMemory memory{
       pages_.data() + topsp::kProgram, reinterpret_cast<const uint32_t*>(pages_.data() + reg::kOp)};
   trace_last_step();
+  const uint32_t life = life_;
   last_step_ = firmware_.step(memory, *this, *this);
   since_ = context_.queue.now();
+  if (life != life_) {  // a store of the program has reset this CC-core
+    firmware_.reset();
+    last_step_ = {};
+    return;
+  }
   switch (last_step_.next) {
     case Next::kSpend:
       return schedule(time_of(last_step_.cost));

@@ -55,6 +55,7 @@ class CcCore final : public RegBlock<CcCore>,
   static const Region kRegions[5];
 
   static const RegTable<CcCore>& table();
+  std::string instance() const override { return params_.name; }
   bool access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) override;
 
   SemaphoreBlock& semaphores() { return semaphores_; }
@@ -114,6 +115,7 @@ class CcCore final : public RegBlock<CcCore>,
   base::Ps since_ = 0;  // of last_step_
   uint32_t track_ = ~0u;
   EventQueue::Id scheduled_ = 0;
+  uint32_t life_ = 0;  // counts resets of the processor
 };
 
 // All CC-cores of a chip behind one socket; core t answers at t * topsp::kWindow. Made on first

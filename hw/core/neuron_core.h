@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "hw/core/pe_counters.h"
 #include "hw/core/sequencer.h"
 #include "hw/sync/shared_pages.h"
 
@@ -38,6 +39,7 @@ class NeuronCore {
   SemaphoreBlock& semaphores() { return semaphores_; }
   Sequencer& engine(uint32_t e) { return *engines_[e]; }
   SharedPages& semaphore_pages() { return pages_; }
+  const PeActivity& pe_activity() const { return pe_activity_; }
   // Semaphores, events and engines; SBUF, PSUM and notification queues are not part of it.
   void reset();
 
@@ -46,6 +48,7 @@ class NeuronCore {
   SemaphoreBlock semaphores_;
   TensorUnit tensors_;
   std::vector<std::unique_ptr<Sequencer>> engines_;
+  PeActivity pe_activity_;
 };
 
 // All NeuronCores of a chip behind one socket. Core n answers at n * kStride + offset in the TPB

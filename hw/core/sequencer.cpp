@@ -126,12 +126,13 @@ const RegTable<Sequencer>& Sequencer::table() {
 
 Sequencer::Sequencer(const Params& params, const SequencerContext& context,
                      const TimingParams& timing)
-    : RegBlock(context.log),
+    : RegBlock(context.log, params.gen),
       context_(context),
       timing_(timing, params.gen, params.engine),
       engine_(params.engine),
       component_(params.component),
-      name_(params.name) {}
+      name_(params.name),
+      activity_(timing.mgmt_power_sample) {}
 
 void Sequencer::write_control(uint32_t, uint32_t value) {
   if (reg::kControlReset.get(value) != 0) reset();
@@ -200,6 +201,7 @@ void Sequencer::stop_waiting() {
 
 void Sequencer::reset() {
   stop_waiting();
+  activity_.stop(context_.queue.now());
   ++epoch_;
   status_ = EngineStatus::kIdle;
   error_ = EngineError::kNone;
@@ -360,6 +362,7 @@ void Sequencer::begin() {
   const base::Ps time = control_time();
   busy_ += time;
   begun_ = start;
+  if (start == now) activity_.add(start, start + time);
   schedule(start + time, kFinish);
 }
 
@@ -398,6 +401,7 @@ void Sequencer::begin_tensor() {
                                    : timing_.tensor_tensor(current_.operands.tensor_tensor);
   const base::Ps end = context_.queue.now() + time.interval;
   busy_ += time.interval;
+  activity_.add(context_.queue.now(), end);
   last_done_ = std::max(last_done_, end + time.latency);
   trace(context_.queue.now(), last_done_, isa::find_op(current_.opcode)->name);
   in_flight_.push_back({last_done_, extent.operand[0]});
@@ -418,8 +422,11 @@ void Sequencer::finish() {
   if (is_tensor(current_.opcode)) {
     context_.semaphores.apply(current_.read_update);
   } else {
+    activity_.add(begun_, context_.queue.now());
+    const uint32_t epoch = epoch_;
     execute_control();
-    if (status_ == EngineStatus::kError) return;
+    // A store may have reset this engine.
+    if (status_ == EngineStatus::kError || epoch != epoch_) return;
     trace(begun_, context_.queue.now(), isa::find_op(current_.opcode)->name);
     last_done_ = std::max(last_done_, context_.queue.now());
     complete();

@@ -23,6 +23,7 @@
 #include "hw/nq/nq_block.h"
 #include "hw/reg/reg_block.h"
 #include "hw/sync/semaphore_block.h"
+#include "hw/time/activity_meter.h"
 #include "hw/time/event_queue.h"
 
 namespace hw {
@@ -49,12 +50,15 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   Sequencer(const Params& params, const SequencerContext& context, const TimingParams& timing);
 
   static const RegTable<Sequencer>& table();
+  std::string instance() const override { return name_; }
 
   contract::EngineStatus status() const { return status_; }
   uint32_t pc() const { return pc_; }
   contract::EngineError error_code() const { return error_; }
   uint64_t instructions() const { return instructions_; }
   base::Ps busy() const { return busy_; }
+  // Time at work by period of mgmt.power_sample_us.
+  const ActivityMeter& activity() const { return activity_; }
   // Why it does not go on: "waits for semaphore 3 >= 2, which is 1, at pc 4", "stopped with error 2
   // ..."; or empty.
   std::string stuck() const;
@@ -152,6 +156,7 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   uint32_t fetched_pc_ = 0;
   uint64_t instructions_ = 0;
   base::Ps busy_ = 0;
+  ActivityMeter activity_;
 };
 
 }  // namespace hw

@@ -47,11 +47,14 @@ struct Packet {
   // Writes a register, or a word of host memory: a flag that someone may be watching. It takes
   // effect when it is acknowledged; other data are there at the end of the packet.
   bool signal = false;
-  uint16_t tx_descriptors = 0;
-  uint16_t rx_descriptors = 0;
+  // Reads a register: it is read when the packet ends, so nothing may be coalesced behind it.
+  bool reads_register = false;
+  bool unanswered = false;  // waits for a chip that is not connected
+  uint32_t tx_descriptors = 0;
+  uint32_t rx_descriptors = 0;
   uint32_t first_buffer = 0;  // sources, then destinations, in the buffer list of the run
-  uint16_t sources = 0;
-  uint16_t destinations = 0;
+  uint32_t sources = 0;
+  uint32_t destinations = 0;
   uint32_t source_bytes = 0;
   uint32_t bytes = 0;       // destination bytes
   uint32_t errors[2] = {};  // causes to raise per half when the packet starts
@@ -61,6 +64,7 @@ struct Packet {
   uint32_t first_charge = 0;
   uint32_t charges = 0;
   base::Ps read_latency = 0;
+  base::Ps write_latency = 0;
   base::Ps start = 0;
   base::Ps end = 0;
   base::Ps visible = 0;  // when its writes are acknowledged

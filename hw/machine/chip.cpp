@@ -16,8 +16,25 @@ constexpr uint32_t kCcComponents = 0x3000;
 constexpr uint32_t kManagementComponent = 0x4000;
 constexpr uint32_t kComponentsPerCore = 8;
 
-// Serial numbers only have to be unique and not zero (hw-registers.md 7.2).
+// Serial numbers only have to be unique, above 15 (9.4 step 5), and none of those below.
 constexpr uint64_t kSerialBase = 0x0001'0000'0000'1000;
+// hw-registers.md 7.2: drivers take these low words for "not ready".
+constexpr uint32_t kNotSerials[] = {0, 0xDEAD'BEEF};
+// 9.6: drivers know these chips and override what they say of themselves.
+constexpr uint64_t kKnownSerials[] = {0xF158'12E4'F3DC'642C, 0x51F8'4556'B473'EA1C,
+                                      0xDD5D'A709'0E13'C984, 0x2C82'D5DB'4D1C'3969};
+// Nothing is published; drivers only pass it on.
+constexpr uint32_t kFirmwareBuild = 1;
+constexpr uint8_t kEmulatorRevision = 0xF0;  // 1.2
+constexpr uint64_t kBasisPoints = 10'000;
+
+uint64_t checked_serial(uint64_t serial) {
+  bool bad = serial <= 15;
+  for (const uint32_t low : kNotSerials) bad = bad || static_cast<uint32_t>(serial) == low;
+  for (const uint64_t known : kKnownSerials) bad = bad || serial == known;
+  if (bad) throw std::invalid_argument("serial number " + std::to_string(serial) + " is reserved");
+  return serial;
+}
 
 }  // namespace
 
@@ -35,14 +52,21 @@ Chip::Chip(const sc_core::sc_module_name& name, uint32_t number, const ChipConte
       cc_cores_(address_map().topsps(), [this](uint32_t t) { return make_cc_core(t); }),
       notifications_(address_map().ncs() + address_map().topsps(),
                      [this](uint32_t k) { return make_notifications(k); }),
-      management_(management_params(), context.queue, fabric(),
-                  [this](const firmware::mgmt::ResetScope& scope) { reset(scope); }),
+      pe_counters_(address_map(), context.params.timing.clk_pe, context.queue, context.log,
+                   [this](uint32_t n) -> const PeActivity* {
+                     NeuronCore* core = cores_.touched(n);
+                     return core != nullptr ? &core->pe_activity() : nullptr;
+                   }),
+      management_(management_params(), context.queue, fabric(), context.log, management_hooks()),
+      inert_(context.log),
       endpoint_({label_, params().device_id, context.params.revision, context.params.bars},
                 fabric(), *this, context.log),
       core_socket_("cores", cores_),
       cc_socket_("cc", cc_cores_),
       nq_socket_("nq", notifications_),
-      management_socket_("mgmt", management_) {
+      pe_socket_("pe", pe_counters_),
+      management_socket_("mgmt", management_),
+      inert_socket_("inert", inert_) {
   fabric().set_host(params().host);
   fabric().set_tracer(context_.params.tracer);
   connect();
@@ -52,12 +76,59 @@ Management::Params Chip::management_params() const {
   Management::Params p;
   p.firmware.gen = params().gen;
   p.firmware.routing_id = params().routing_id;
-  p.firmware.serial = params().serial != 0 ? params().serial : kSerialBase + number_;
+  p.firmware.serial =
+      checked_serial(params().serial != 0 ? params().serial : kSerialBase + number_);
+  p.firmware.sizes = params().sizes;
   p.firmware.server_rack = params().server_rack;
+  p.firmware.reservation = params().reservation;
+  p.firmware.build = kFirmwareBuild;
+  p.firmware.api_version =
+      params().api_version.value_or(firmware::mgmt::advertised_api_version(params().gen));
+  p.firmware.health = params().health;
   p.firmware.qemu = context_.params.revision == Endpoint::kQemuRevision;
+  p.firmware.dies = dies();
+  p.firmware.power_sample_ps = context_.params.timing.mgmt_power_sample;
+  p.firmware.heartbeat_ps = context_.params.timing.mgmt_heartbeat;
+  p.unreadable_in_reset = params().unreadable_in_reset;
   p.component = number_ << kChipShift | kManagementComponent;
   p.reset_time = context_.params.timing.mgmt_reset;
   return p;
+}
+
+Management::Hooks Chip::management_hooks() {
+  return {[this](const firmware::mgmt::ResetScope& scope) { reset(scope); },
+          [this](uint32_t die, uint64_t sample) { return utilisation(die, sample); },
+          [this](uint32_t nc, uint32_t duty) { throttled(nc, duty); }};
+}
+
+// hw-registers.md 1.2: two on v3 and v4, but one for the driver of an emulator or QEMU.
+uint32_t Chip::dies() const {
+  const uint8_t revision = context_.params.revision;
+  const bool model = revision == Endpoint::kQemuRevision || revision == kEmulatorRevision;
+  return params().gen == contract::Gen::kV2 || model ? 1 : 2;
+}
+
+uint32_t Chip::utilisation(uint32_t die, uint64_t sample) {
+  const uint32_t cores = cores_.count() / dies();
+  unsigned __int128 busy = 0;
+  for (uint32_t n = die * cores; n < (die + 1) * cores; ++n) {
+    NeuronCore* core = cores_.touched(n);
+    for (uint32_t e = 0; core != nullptr && e < contract::kEnginesPerNc; ++e) {
+      busy += core->engine(e).activity().busy_in(sample);
+    }
+  }
+  const unsigned __int128 whole = static_cast<unsigned __int128>(cores) * contract::kEnginesPerNc *
+                                  context_.params.timing.mgmt_power_sample;
+  return static_cast<uint32_t>(busy * kBasisPoints / whole);
+}
+
+void Chip::throttled(uint32_t nc, uint32_t duty) {
+  if (nc >= cores_.count()) return;
+  contract::NqEntry entry;
+  entry.header = contract::NqEntry::make_header(contract::NqType::kThrottle, contract::kPe, false);
+  entry.payload = duty;
+  entry.timestamp = context_.queue.now();
+  notifications_.block(nc).post(contract::kPe, entry);
 }
 
 std::unique_ptr<NeuronCore> Chip::make_core(uint32_t n) {
@@ -81,7 +152,10 @@ std::unique_ptr<CcCore> Chip::make_cc_core(uint32_t t) {
 
 std::unique_ptr<NqBlock> Chip::make_notifications(uint32_t k) {
   return std::make_unique<NqBlock>(
-      NqBlock::Params{number_ << kChipShift | (kNqComponents + k), context_.params.timing.nq_entry},
+      NqBlock::Params{number_ << kChipShift | (kNqComponents + k), context_.params.timing.nq_entry,
+                      k < cores_.count()
+                          ? label_ + ".nc" + std::to_string(k) + ".nq"
+                          : label_ + ".cc" + std::to_string(k - cores_.count()) + ".nq"},
       context_.queue, fabric(), &context_.counters);
 }
 
@@ -89,23 +163,33 @@ void Chip::connect() {
   const contract::AddressMap& map = address_map();
   bool ok = dma_.connect(fabric_);
   const auto put = [&](const contract::Window& at, SocketFabric::TargetSocket& socket,
-                       uint64_t base, const char* name) {
+                       uint64_t base, const std::string& name) {
     ok = ok && fabric_.map(at.device, at.size, socket, base, label_ + "." + name);
   };
   for (uint32_t n = 0; n < map.ncs(); ++n) {
     const uint64_t first = NeuronCoreGroup::kFirst;
     put({map.nc(n).device + first, 0, NeuronCoreGroup::kStride - first}, core_socket_,
-        n * NeuronCoreGroup::kStride + first, "nc");
-    put(map.nc_nq(n), nq_socket_, n * NqBlock::kBytes, "nc_nq");
-    put(map.pe_counters(n), management_socket_, Management::kPeCounters, "pe_counters");
+        n * NeuronCoreGroup::kStride + first, "nc" + std::to_string(n));
+    put(map.nc_nq(n), nq_socket_, n * NqBlock::kBytes, "nc" + std::to_string(n) + ".nq");
+    put(map.pe_counters(n), pe_socket_, n * PeCounters::kStride,
+        "nc" + std::to_string(n) + ".pe_counters");
   }
   for (uint32_t t = 0; t < map.topsps(); ++t) {
     for (const CcCore::Region& r : CcCore::kRegions) {
-      ok = ok && fabric_.map(map.topsp(t).device + r.offset, r.size, cc_socket_,
-                             t * topsp::kWindow + r.offset, label_ + ".cc", r.space);
+      ok = ok &&
+           fabric_.map(map.topsp(t).device + r.offset, r.size, cc_socket_,
+                       t * topsp::kWindow + r.offset, label_ + ".cc" + std::to_string(t), r.space);
     }
-    put(map.topsp_nq(t), nq_socket_, (map.ncs() + t) * NqBlock::kBytes, "cc_nq");
+    put(map.topsp_nq(t), nq_socket_, (map.ncs() + t) * NqBlock::kBytes,
+        "cc" + std::to_string(t) + ".nq");
   }
+  const auto put_inert = [&](const contract::Window& at, const char* name, uint32_t k) {
+    const std::string text = label_ + "." + name + std::to_string(k);
+    ok =
+        ok && fabric_.map(at.device, at.size, inert_socket_, inert_.add(text), text, Space::kBlock);
+  };
+  for (uint32_t p = 0; p < map.preprocs(); ++p) put_inert(map.preproc(p), "preproc", p);
+  for (uint32_t s = 0; s < map.spare_topsps(); ++s) put_inert(map.spare_topsp(s), "spare_cc", s);
   put(map.misc_ram(), management_socket_, Management::kMiscRam, "misc");
   put(map.qemu_reset(), management_socket_, Management::kQemuReset, "qemu_reset");
   if (!ok) throw std::logic_error("register windows of " + label_ + " overlap");
@@ -118,6 +202,7 @@ void Chip::reset(const firmware::mgmt::ResetScope& scope) {
     if (((scope.ncs >> n) & 1) != 0) {
       if (NeuronCore* core = cores_.touched(n)) core->reset();
       if (NqBlock* block = notifications_.touched(n)) block->reset();
+      pe_counters_.reset(n);
     }
     if (((scope.dma_ncs >> n) & 1) == 0) continue;
     for (uint32_t e = 0; e < contract::kDmaPerNc; ++e) {

@@ -10,9 +10,11 @@
 
 #include "hw/cc/cc_core.h"
 #include "hw/core/neuron_core.h"
+#include "hw/core/pe_counters.h"
 #include "hw/dma/dma_module.h"
 #include "hw/machine/management.h"
 #include "hw/machine/params.h"
+#include "hw/mem/inert_window.h"
 #include "hw/nq/nq_group.h"
 #include "hw/pcie/endpoint.h"
 
@@ -40,7 +42,7 @@ class Chip final : public sc_core::sc_module, private EndpointOwner {
   NeuronCoreGroup& cores() { return cores_; }
   CcCoreGroup& cc_cores() { return cc_cores_; }
   NqGroup& notifications() { return notifications_; }
-  const Management& management() const { return management_; }
+  Management& management() { return management_; }
 
   // "d0.nc1.dve waits for semaphore 3 >= 2, ...", one line per waiting engine and CC-core.
   void who_waits(std::vector<std::string>& lines);
@@ -50,6 +52,10 @@ class Chip final : public sc_core::sc_module, private EndpointOwner {
   std::unique_ptr<CcCore> make_cc_core(uint32_t t);
   std::unique_ptr<NqBlock> make_notifications(uint32_t k);
   Management::Params management_params() const;
+  Management::Hooks management_hooks();
+  uint32_t dies() const;
+  uint32_t utilisation(uint32_t die, uint64_t sample);
+  void throttled(uint32_t nc, uint32_t duty);
   void connect();
   void reset(const firmware::mgmt::ResetScope& scope);
   base::Result<pcie::BarMapping> map_registers(uint64_t device, uint64_t length) override;
@@ -64,12 +70,16 @@ class Chip final : public sc_core::sc_module, private EndpointOwner {
   NeuronCoreGroup cores_;
   CcCoreGroup cc_cores_;
   NqGroup notifications_;
+  PeCounters pe_counters_;
   Management management_;
+  InertWindows inert_;
   Endpoint endpoint_;
   BlockSocket core_socket_;
   BlockSocket cc_socket_;
   BlockSocket nq_socket_;
+  BlockSocket pe_socket_;
   BlockSocket management_socket_;
+  BlockSocket inert_socket_;
 };
 
 }  // namespace hw

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "hw/cc/barrier_hub.h"
+#include "hw/link/links.h"
 #include "hw/machine/chip.h"
 #include "hw/machine/executor.h"
 #include "hw/time/kernel_queue.h"
@@ -15,6 +16,29 @@ __attribute__((weak, visibility("default"))) int sc_main(int, char**) {
 }
 
 namespace hw {
+
+namespace {
+
+// Null when the chips have nothing between them.
+std::unique_ptr<Links> make_links(const MachineParams& params,
+                                  const std::vector<std::unique_ptr<Chip>>& chips) {
+  static_assert(kNoNeighbour == ChipPort::kNoChip);
+  Links::Params p;
+  p.links = params.links;
+  p.wire = params.timing.link_wire;
+  p.tracer = params.tracer;
+  bool any = !p.links.empty();
+  for (const ChipParams& chip : params.chips) {
+    p.windows.push_back(chip.neighbours);
+    for (const uint32_t other : chip.neighbours) any = any || other != kNoNeighbour;
+  }
+  if (!any) return nullptr;
+  std::vector<Fabric*> fabrics;
+  for (const auto& chip : chips) fabrics.push_back(&chip->fabric());
+  return std::make_unique<Links>(p, std::move(fabrics));
+}
+
+}  // namespace
 
 struct Machine::State {
   State(MachineParams p, Machine& machine)
@@ -29,6 +53,7 @@ struct Machine::State {
   KernelQueue queue;
   Executor executor;
   std::vector<std::unique_ptr<Chip>> chips;
+  std::unique_ptr<Links> links;
   std::optional<base::Error> error;
   uint64_t barrier_releases = 0;
   std::optional<base::Ps> released_at;
@@ -42,6 +67,8 @@ Machine::Machine(MachineParams params) : state_(std::make_unique<State>(std::mov
     const std::string name = "d" + std::to_string(c);
     s.chips.push_back(std::make_unique<Chip>(name.c_str(), c, context));
   }
+  s.links = make_links(s.params, s.chips);
+  set_port(s.links.get());
   // Elaborates: from here on the sockets are bound and registers answer.
   sc_core::sc_start(sc_core::SC_ZERO_TIME);
 }
@@ -82,6 +109,10 @@ std::vector<base::Ps> Machine::take_released() {
 
 void Machine::set_port(ChipPort* port) {
   for (auto& chip : state_->chips) chip->fabric().set_port(port);
+}
+
+Links* Machine::links() {
+  return state_->links.get();
 }
 
 base::Ps Machine::now() const {

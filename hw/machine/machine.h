@@ -18,7 +18,9 @@ namespace hw {
 
 class BarrierHub;
 class Chip;
+class ChipPort;
 class EventQueue;
+class Links;
 
 enum class RunOutcome {
   kQuiescent,     // nothing happens any more without a new request
@@ -40,8 +42,10 @@ class Machine {
   pcie::Device& device(uint32_t number);  // the chip's PCIe function
   pcie::HostExecutor& executor();
   EventQueue& queue();
-  // The ways between chips; without one a peer address is a bus error.
+  // Replaces the ways between chips, which are those of the parameters' links and windows. With
+  // neither, a peer address is a bus error.
   void set_port(ChipPort* port);
+  Links* links();  // null when there is nothing between the chips
 
   // Runs until nothing is left to do, at most `slice` of simulated time (time has advanced by it
   // when the slice expires). Whenever everything rests, complete barriers open together.

@@ -1,29 +1,41 @@
 // What a machine is built from. Read by the composition root from a platform and a timing file.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "arch/contract/address_map.h"
 #include "arch/pcie/pcie.h"
+#include "firmware/mgmt/config.h"
 #include "hw/params.h"
 #include "hw/stats.h"
 
 namespace hw {
 
-class ChipPort;
+constexpr uint32_t kNoNeighbour = ~0u;
 
 struct ChipParams {
   contract::Gen gen = contract::Gen::kV2;
-  uint16_t device_id = 0x7164;       // hw-registers.md 1.1
-  uint32_t routing_id = 0;           // word 0x24 of the misc RAM
-  uint64_t serial = 0;               // 0: made from the chip's number
-  uint32_t server_rack = 0;          // word 0x70
-  pcie::HostMemory* host = nullptr;  // of the chip's node; null: no host memory
+  uint16_t device_id = 0x7164;          // hw-registers.md 1.1
+  uint32_t routing_id = 0;              // word 0x24 of the misc RAM
+  uint64_t serial = 0;                  // 0: made from the chip's number
+  uint32_t sizes = 0;                   // word 0x30: instance and partition
+  uint32_t server_rack = 0;             // word 0x70
+  uint64_t reservation = 0;             // words 0x80, 0x84
+  pcie::HostMemory* host = nullptr;     // of the chip's node; null: no host memory
+  std::optional<uint32_t> api_version;  // of the firmware; default: by generation
+  firmware::mgmt::Health health;        // faults to start with
+  bool unreadable_in_reset = false;     // misc RAM reads 0xDEADBEEF during a device reset
+  // Chips behind the inter-server windows 0 to 3 (v3, v4; hw-registers.md 9.2).
+  std::array<uint32_t, contract::kNeighbourWindows> neighbours{kNoNeighbour, kNoNeighbour,
+                                                               kNoNeighbour, kNoNeighbour};
 };
 
 struct MachineParams {
   std::vector<ChipParams> chips;  // index: platform-wide chip number
+  std::vector<LinkParams> links;
   TimingParams timing;
   bool timing_only = false;
   uint32_t real_bytes = 512;  // timing_only.real_bytes

@@ -78,6 +78,26 @@ Location Fabric::locate_register(uint64_t address) const {
   return {windows_[i].space, static_cast<uint32_t>(i), offset, windows_[i].size - offset};
 }
 
+// The low 50 bits go out unchanged (hw-registers.md 9.2), but the neighbour's host memory is not
+// reached: a host is open to its own devices only.
+Location Fabric::locate_neighbour(uint64_t address) const {
+  const AddressMap& map = params_.map;
+  const uint64_t local = AddressMap::neighbour_local(address);
+  if (map.is_host(local)) return {};
+  const uint32_t window = AddressMap::neighbour_window(address);
+  const uint64_t left = AddressMap::neighbour_local(~0ull) - local + 1;
+  const uint32_t chip =
+      port_ != nullptr ? port_->neighbour(params_.chip, window) : ChipPort::kNoChip;
+  if (chip == ChipPort::kNoChip) return {Space::kNoLink, window, local, left};
+  return {Space::kPeer, chip, local, left};
+}
+
+std::string Fabric::window_at(uint64_t address, uint64_t* offset) const {
+  const Location at = locate_register(address);
+  *offset = at.offset;
+  return at.space == Space::kNone ? std::string() : windows_[at.index].name;
+}
+
 Location Fabric::locate(uint64_t address) const {
   const AddressMap& map = params_.map;
   // Peer windows first: on v2 they would else look like high local addresses.
@@ -91,6 +111,7 @@ Location Fabric::locate(uint64_t address) const {
     const uint64_t phys = address - map.host_window();
     return {Space::kHost, 0, phys, map.host_limit() - phys};
   }
+  if (map.is_neighbour(address)) return locate_neighbour(address);
   for (uint32_t h = 0; h < map.hbms(); ++h) {
     const uint64_t offset = address - map.hbm_base(h);
     if (offset < map.hbm_size()) return {Space::kHbm, h, offset, map.hbm_size() - offset};
@@ -147,6 +168,7 @@ uint8_t* Fabric::direct(uint64_t address, uint64_t length) {
     }
     case Space::kRegister:
     case Space::kBlock:
+    case Space::kNoLink:
     case Space::kNone:
       return nullptr;
   }
@@ -187,6 +209,7 @@ bool Fabric::access(uint64_t address, uint8_t* data, size_t size, bool write, bo
   if (size > at.length) return false;
   switch (at.space) {
     case Space::kNone:
+    case Space::kNoLink:
       return false;
     case Space::kRegister:
     case Space::kBlock: {
@@ -296,6 +319,7 @@ void Fabric::path(uint32_t domain, uint64_t address, bool write, uint64_t bytes,
       break;
     case Space::kRegister:
     case Space::kBlock:
+    case Space::kNoLink:
     case Space::kNone:
       break;
   }
@@ -304,8 +328,21 @@ void Fabric::path(uint32_t domain, uint64_t address, bool write, uint64_t bytes,
   }
 }
 
+base::Ps Fabric::round_trip(const Location& peer) const {
+  return port_ == nullptr || peer.index == params_.chip
+             ? 0
+             : 2 * port_->latency(params_.chip, peer.index);
+}
+
 base::Ps Fabric::read_latency(uint64_t address) const {
-  return locate(address).space == Space::kHbm ? timing_.hbm_latency : 0;
+  const Location at = locate(address);
+  if (at.space == Space::kPeer) return round_trip(at);
+  return at.space == Space::kHbm ? timing_.hbm_latency : 0;
+}
+
+base::Ps Fabric::write_latency(uint64_t address) const {
+  const Location at = locate(address);
+  return at.space == Space::kPeer ? round_trip(at) : 0;
 }
 
 std::vector<BandwidthResource*> Fabric::resources() {

@@ -38,11 +38,18 @@ class ChipPort {
   virtual Fabric* peer(uint32_t chip) = 0;
   // Adds what `bytes` occupy between the chips; `write`: from `self` to `chip`, else back.
   virtual void path(uint32_t self, uint32_t chip, bool write, uint64_t bytes, Charges& to) = 0;
+  // The chip behind inter-server window `window` of chip `self`, or kNoChip without a cable.
+  virtual uint32_t neighbour(uint32_t /*self*/, uint32_t /*window*/) const { return kNoChip; }
+  // One way between two chips.
+  virtual base::Ps latency(uint32_t /*self*/, uint32_t /*chip*/) const { return 0; }
+
+  static constexpr uint32_t kNoChip = ~0u;
 };
 
 // kBlock is memory inside a block (a CC-core's programs): reached like registers, but any access
 // will do.
-enum class Space : uint8_t { kNone, kHbm, kSbuf, kPsum, kHost, kRegister, kBlock, kPeer };
+// kNoLink is an inter-server window without a cable: a DMA access to it is never answered.
+enum class Space : uint8_t { kNone, kHbm, kSbuf, kPsum, kHost, kRegister, kBlock, kPeer, kNoLink };
 
 // Where an address leads, and how many contiguous bytes from there lie in the same place.
 struct Location {
@@ -69,6 +76,7 @@ class Fabric {
   const contract::AddressMap& address_map() const { return params_.map; }
   uint32_t chip() const { return params_.chip; }
   const std::string& name() const { return params_.name; }
+  AccessLog& log() { return log_; }
 
   void set_host(pcie::HostMemory* host) { host_ = host; }
   // Without bus mastering host memory is out of reach: every access to it is a bus error.
@@ -97,6 +105,8 @@ class Fabric {
   // The plain memory behind an address and the offset in it; null for the host and registers.
   Memory* plain(uint64_t address, uint64_t* offset);
   Location locate(uint64_t address) const;
+  // "d0.dma5" and the offset in it, for logs; empty where no window of this chip stands.
+  std::string window_at(uint64_t address, uint64_t* offset) const;
   bool is_register(uint64_t address) const { return reach(address, 4) == Space::kRegister; }
   // What stands at [address, address + length), on whichever chip; kNone unless one space holds all
   // of it. Host memory is taken on trust: only an access shows whether it is there.
@@ -106,8 +116,9 @@ class Fabric {
   uint32_t domain_of_engine(uint32_t engine) const;
   // Adds what `bytes` at `address` occupy when an engine of `domain` reads or writes them.
   void path(uint32_t domain, uint64_t address, bool write, uint64_t bytes, Charges& to);
-  // Further latency of a read from `address`.
+  // Further latency of a read from `address`, and until a write to it is acknowledged.
   base::Ps read_latency(uint64_t address) const;
+  base::Ps write_latency(uint64_t address) const;
 
   Memory& hbm(uint32_t h) { return *hbm_[h]; }
   Memory& sbuf(uint32_t nc) { return *sbuf_[nc]; }
@@ -129,6 +140,8 @@ class Fabric {
   uint8_t* in_memory(Memory& memory, uint64_t offset, uint64_t length);
   Location locate_register(uint64_t address) const;
   Location locate_tpb(uint32_t nc, uint64_t offset) const;
+  Location locate_neighbour(uint64_t address) const;
+  base::Ps round_trip(const Location& peer) const;
   Fabric* peer_of(const Location& at) const;
   bool access(uint64_t address, uint8_t* data, size_t size, bool write, bool debug);
   BandwidthResource& crossing(uint32_t from, uint32_t to);

@@ -97,8 +97,15 @@ Endpoint::Target Endpoint::decode(int bar, uint64_t offset) const {
 }
 
 void Endpoint::count(AccessLog::Kind kind, int bar, uint64_t offset, bool write) {
-  // By page, so that a scan of a BAR cannot fill the log.
+  // Register windows by name and word, the rest by page: a scan of a BAR must not fill the log.
   char text[40];
+  uint64_t in = 0;
+  const Target target = decode(bar, offset);
+  const std::string window = target.claimed ? fabric_.window_at(target.device, &in) : "";
+  if (!window.empty()) {
+    std::snprintf(text, sizeof text, "0x%05llx", static_cast<unsigned long long>(in));
+    return log_.count(window, kind, text, write);
+  }
   std::snprintf(text, sizeof text, "bar%d+0x%09llx", bar,
                 static_cast<unsigned long long>(offset / kPage * kPage));
   log_.count("pcie", kind, text, write);
@@ -115,7 +122,7 @@ void Endpoint::bar_write(int bar, uint64_t offset, base::ConstByteSpan from) {
 
 void Endpoint::access(int bar, uint64_t offset, uint8_t* data, size_t size, bool write) {
   ++accesses_;
-  if (!write) std::memset(data, 0, size);
+  if (!write && size != 0) std::memset(data, 0, size);
   if (!config_.memory_enabled()) return;
   // What would wrap around is past the BAR like the rest.
   if (size > ~0ull - offset) return count(AccessLog::Kind::kUnknown, bar, offset, write);

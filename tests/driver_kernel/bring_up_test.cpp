@@ -68,12 +68,10 @@ TEST(BringUp, V3QueueInitEqualsTheGoldenTraces) {
   FakeDevice fake(kTrn2, 0, *arena, 0);
   driver::DmaEngines engines(driver::kDhalV3, driver::Registers(fake, 0));
   ASSERT_EQ(engines.init_queue(128, 0, {0x400012340000, 8192}, {0x400012380000, 8192}), 0);
-  expect_trace(fake.log(), 0,
-               golden_trace("v3_queue_128_0.trace", {{"T", 0x6801000}, {"X", 0x6821000}}));
+  expect_trace(fake.log(), 0, golden_trace("v3_queue_128_0.trace"));
   fake.log().clear();
   ASSERT_EQ(engines.init_queue(0, 3, {0x400040000000, 64}, {0x400040000400, 64}), 0);
-  expect_trace(fake.log(), 0,
-               golden_trace("v3_queue_0_3.trace", {{"T", 0x82004000}, {"X", 0x82024000}}));
+  expect_trace(fake.log(), 0, golden_trace("v3_queue_0_3.trace"));
 }
 
 TEST(BringUp, FirstCopyMoves64KiBWithTwoDoorbells) {
@@ -163,29 +161,14 @@ TEST(BringUp, NcResetEqualsTheGoldenTrace) {
   DriverBench bench;
   bench.start();
   const int file = bench.open(DriverBench::kTgid);
-  uapi::notifications_init_v2 nc{};
-  nc.nq_dev_id = 1;
-  nc.nq_type = uapi::kNqNotify;
-  nc.engine_index = 2;
-  nc.size = 4096;
-  nc.on_host_memory = 1;
-  ASSERT_EQ(bench.ioctl(file, uapi::kNotificationsInitV2, nc), 0);
-  uapi::notifications_init_v2 topsp{};
-  topsp.nq_dev_id = 4;
-  topsp.nq_dev_type = uapi::kNqDevTopsp;
-  topsp.size = 8192;
-  topsp.dram_channel = 1;
-  ASSERT_EQ(bench.ioctl(file, uapi::kNotificationsInitV2, topsp), 0);
+  golden::create_queues_of_nc1(bench, file, bench.fake().map());
   bench.fake().log().clear();
   const base::Ps start = bench.executor.now();
-  uapi::device_reset reset{2, 0};
-  ASSERT_EQ(bench.ioctl(file, uapi::kNcReset, reset), 0);
+  const uapi::device_reset reset = golden::reset_cores(bench, file, 1u << 1);
   EXPECT_EQ(reset.request_id, static_cast<uint32_t>(DriverBench::kTgid));
-  uapi::device_ready ready{reset.request_id, -7};
-  ASSERT_EQ(bench.ioctl(file, uapi::kNcResetReady, ready), 0);
-  EXPECT_EQ(ready.result, 0);
   expect_trace(bench.fake().log(), 0, golden_trace("v2_nc1_reset.trace"));
   EXPECT_EQ(bench.executor.now() - start, base::ms(101));
+  uapi::device_ready ready{reset.request_id, -7};
   ASSERT_EQ(bench.ioctl(file, uapi::kNcResetReady, ready), 0);
   EXPECT_EQ(ready.result, 1) << "a request is collected once";
   // The other core's ring was left alone; both still copy.
@@ -201,10 +184,7 @@ TEST(BringUp, ProcessExitReturnsQueuesToTheDummyRing) {
   bench.start();
   const int file = bench.open(DriverBench::kTgid);
   const uint64_t ring = bench.alloc(file, 4096, false, 0, 0, uapi::kMemDmaRingsDevice);
-  for (const auto& [engine, queue] : {std::pair{17u, 0u}, {3u, 5u}, {4u, 14u}}) {
-    uapi::dma_queue_init init{engine, queue, 64, 64, ring, ring, 0, 0};
-    ASSERT_EQ(bench.ioctl(file, uapi::kDmaQueueInit, init), 0);
-  }
+  golden::create_queues_to_return(bench, file, ring);
   bench.fake().log().clear();
   const base::Ps start = bench.executor.now();
   bench.close(file, DriverBench::kTgid);

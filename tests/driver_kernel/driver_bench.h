@@ -15,6 +15,7 @@
 #include "driver/uapi/structs.h"
 #include "tests/driver_kernel/fake_device.h"
 #include "tests/driver_kernel/task_executor.h"
+#include "tests/golden/core_reset.h"
 #include "tests/golden/trace.h"
 
 namespace driver_test {
@@ -178,26 +179,15 @@ class Ioctl : public ::testing::Test {
   int file = 0;
 };
 
-inline std::vector<golden::Access> golden_trace(const std::string& file,
-                                                const golden::TraceReader::Names& names = {}) {
-  return golden::TraceReader(GOLDEN_DIR).read(file, names);
+inline std::vector<golden::Step> golden_trace(const std::string& file,
+                                              const golden::Names& names = {}) {
+  return golden::driver_accesses(GOLDEN_DIR, file, names);
 }
 
-// Compares a log from entry `from` on with a golden trace; reports the first difference.
+// Compares a log from entry `from` on with a golden script; reports the first difference.
 inline void expect_trace(const std::vector<LoggedAccess>& log, size_t from,
-                         const std::vector<golden::Access>& want, bool whole = true) {
-  for (size_t i = 0; i < want.size(); ++i) {
-    ASSERT_LT(from + i, log.size()) << "the log ends before entry " << i;
-    const LoggedAccess& got = log[from + i];
-    ASSERT_TRUE(got.write == want[i].write && got.address == want[i].address &&
-                (want[i].any || got.value == want[i].value))
-        << "entry " << i << ": expected " << (want[i].write ? "W " : "R ") << std::hex
-        << want[i].address << " " << want[i].value << ", got " << (got.write ? "W " : "R ")
-        << got.address << " " << got.value;
-  }
-  if (whole) {
-    EXPECT_EQ(log.size(), from + want.size());
-  }
+                         const std::vector<golden::Step>& want, bool whole = true) {
+  EXPECT_EQ(golden::difference(log, from, want, whole), "");
 }
 
 }  // namespace driver_test

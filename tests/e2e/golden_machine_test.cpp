@@ -1,14 +1,17 @@
-// The golden register traces against the devices of hw/: what driver/kernel really does to them,
-// access by access, and the traces played to them without a driver. hw-registers.md 10.1 to 10.6.
+// driver/kernel on the devices of hw/, on each generation and revision: what it really does to them
+// is what the golden scripts say, access by access. hw-registers.md 10.1 to 10.7, 1.2, 8.5. The
+// same scripts without a driver are the tests play_*; here are those of the player itself.
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "arch/contract/descriptor.h"
+#include "driver/uapi/requests.h"
 #include "tests/driver_kernel/driver_bench.h"
+#include "tests/golden/player.h"
 #include "tests/hw_machine/machine_bench.h"
 
 namespace {
@@ -20,10 +23,12 @@ using driver_test::LoggedAccess;
 using hw_test::MachineBench;
 namespace uapi = driver::uapi;
 
-constexpr uint64_t kMisc = 0x30FA'0000;  // v2
-constexpr base::Ps kSlice = 10 * base::kPsPerS;
+constexpr base::Ps kSlice = 100 * base::kPsPerS;
+constexpr uint8_t kSilicon = 0x00;
+constexpr uint8_t kEmulator = 0xF0;
+constexpr uint8_t kQemu = 0xFF;
 
-// Passes everything on to a device and keeps what went through BAR 0, as expect_trace reads it.
+// Passes everything on to a device and keeps what went through the register BAR.
 class RecordingDevice final : public pcie::Device {
  public:
   explicit RecordingDevice(pcie::Device& device) : device_(device) {}
@@ -37,15 +42,19 @@ class RecordingDevice final : public pcie::Device {
   }
   void bar_read(int bar, uint64_t offset, base::ByteSpan to) override {
     device_.bar_read(bar, offset, to);
-    if (bar == 0 && to.size() == 4) log.push_back({false, offset, base::load<uint32_t>(to.data())});
-    if (bar != 0 || to.size() != 4) ++other;
+    if (bar != register_bar() || to.size() != 4) {
+      ++other;
+    } else {
+      log.push_back({false, offset, base::load<uint32_t>(to.data())});
+    }
   }
   void bar_write(int bar, uint64_t offset, base::ConstByteSpan from) override {
     device_.bar_write(bar, offset, from);
-    if (bar == 0 && from.size() == 4) {
+    if (bar != register_bar() || from.size() != 4) {
+      ++other;
+    } else {
       log.push_back({true, offset, base::load<uint32_t>(from.data())});
     }
-    if (bar != 0 || from.size() != 4) ++other;
   }
   void reset() override { device_.reset(); }
   base::Result<pcie::BarMapping> bar_map(int bar, uint64_t offset, uint64_t length) override {
@@ -56,15 +65,30 @@ class RecordingDevice final : public pcie::Device {
   uint64_t other = 0;  // accesses of other sizes or BARs
 
  private:
+  // hw-registers.md 1.2: BAR 2 for v2 under QEMU, else BAR 0.
+  int register_bar() const { return device_.identity().bar_size[0] != 0 ? 0 : 2; }
   pcie::Device& device_;
+};
+
+struct Chip {
+  Gen gen;
+  uint8_t revision;
 };
 
 // driver/kernel on a device of hw/. The arena is the host's memory for both.
 struct DriverOnMachine {
-  explicit DriverOnMachine(Gen gen)
+  explicit DriverOnMachine(Chip chip)
       : arena(std::move(*driver::HostArena::create(4 * base::kGiB))),
-        bench(gen, 1, [this](hw::MachineParams& p) { p.chips[0].host = arena.get(); }),
+        bench(chip.gen, 1,
+              [&](hw::MachineParams& p) {
+                p.chips[0].host = arena.get();
+                p.revision = chip.revision;
+              }),
         device(bench.machine.device(0)) {
+    load();
+  }
+  ~DriverOnMachine() { unload(); }
+  void load() {
     driver::DeviceSlot slot;
     slot.device = &device;
     slot.location.bus = 16;
@@ -74,8 +98,9 @@ struct DriverOnMachine {
     driver->start();
     task([this] { driver->wait_ready(); });
   }
-  ~DriverOnMachine() {
-    task([this] { driver->remove(); });
+  void unload() {
+    if (driver != nullptr) task([this] { driver->remove(); });
+    driver.reset();
   }
   void task(std::function<void()> body) {
     EXPECT_EQ(bench.run_task(std::move(body), kSlice), hw::RunOutcome::kQuiescent);
@@ -95,12 +120,14 @@ struct DriverOnMachine {
     task([&] { result = driver->ioctl(file, request, driver_test::address_of(arg), caller()); });
     return result;
   }
-  uint64_t alloc(int file, uint64_t size) {
+  uint64_t alloc(int file, uint64_t size, uint32_t nc = 0) {
     uint64_t handle = 0;
     uapi::mem_alloc_v2_mem_type64 request{};
     request.size = size;
     request.mem_handle = driver_test::address_of(handle);
     request.mem_type = 9;
+    request.nc_id = nc;
+    request.dram_channel = bench.map().hbm_of_nc(nc);
     EXPECT_EQ(ioctl(file, uapi::kMemAllocV2Mt64, request), 0);
     return handle;
   }
@@ -108,6 +135,16 @@ struct DriverOnMachine {
     uapi::mem_buf_copy64 request{handle, reinterpret_cast<uint64_t>(data.data()), data.size(), 0,
                                  to_device ? 1u : 0u};
     return ioctl(file, uapi::kMemBufCopy64, request);
+  }
+  // Writes and reads back on the ring of `nc`.
+  void expect_copies(int file, uint32_t nc) {
+    std::vector<uint8_t> data(0x10000);
+    for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<uint8_t>(i * 31 + i / 256 + nc);
+    const uint64_t handle = alloc(file, data.size(), nc);
+    ASSERT_EQ(copy(file, handle, data, true), 0);
+    std::vector<uint8_t> back(data.size(), 0xEE);
+    ASSERT_EQ(copy(file, handle, back, false), 0);
+    EXPECT_EQ(back, data);
   }
 
   static constexpr int32_t kTgid = 100;
@@ -118,209 +155,192 @@ struct DriverOnMachine {
   std::unique_ptr<driver::KernelDriver> driver;
 };
 
-TEST(DriverOnRealMachine, V2BringUpEqualsTheGoldenTrace) {
-  DriverOnMachine m(Gen::kV2);
-  expect_trace(m.device.log, 0, golden_trace("v2_bring_up.trace"));
-  EXPECT_EQ(m.device.other, 0u);
-  EXPECT_EQ(m.bench.machine.now(), base::ms(100));
+std::string name_of(Chip chip) {
+  return "v" + std::to_string(static_cast<int>(chip.gen)) +
+         (chip.revision == kQemu       ? "Qemu"
+          : chip.revision == kEmulator ? "Emulator"
+                                       : "");
 }
 
-TEST(DriverOnRealMachine, V2FirstCopyEqualsTheGoldenTrace) {
-  DriverOnMachine m(Gen::kV2);
-  const int file = m.open();
+// Every generation as silicon, emulator and QEMU.
+class Revisions : public ::testing::TestWithParam<Chip> {
+ protected:
+  // The script of this generation.
+  std::vector<golden::Step> script(const std::string& what) const {
+    return golden_trace("v" + std::to_string(static_cast<int>(GetParam().gen)) + "_" + what +
+                        ".trace");
+  }
+  std::vector<golden::Step> bring_up() const {
+    return script(GetParam().revision == kQemu       ? "qemu"
+                  : GetParam().revision == kEmulator ? "emulator"
+                                                     : "bring_up");
+  }
+};
+
+TEST_P(Revisions, BringUpCopyAndReload) {
+  DriverOnMachine m(GetParam());
+  expect_trace(m.device.log, 0, bring_up());
+  EXPECT_EQ(m.device.other, 0u);
+  if (GetParam().revision == kSilicon) {
+    EXPECT_EQ(m.bench.machine.now(), base::ms(100));
+  }
+  m.device.log.clear();
+  int file = m.open();
   ASSERT_GT(file, 0);
+  expect_trace(m.device.log, 0, script("open"));
   const uint64_t handle = m.alloc(file, 0x10000);
-  std::vector<uint8_t> data(0x10000);
-  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<uint8_t>(i * 31 + i / 256);
+  std::vector<uint8_t> data(0x10000, 0x5A);
   m.device.log.clear();
   ASSERT_EQ(m.copy(file, handle, data, true), 0);
-  expect_trace(m.device.log, 0, golden_trace("v2_first_copy.trace"));
-  std::vector<uint8_t> back(data.size(), 0xEE);
-  ASSERT_EQ(m.copy(file, handle, back, false), 0);
-  EXPECT_EQ(back, data);
+  expect_trace(m.device.log, 0, script("first_copy"));
+  m.expect_copies(file, 0);
+  EXPECT_EQ(m.bench.machine.access_log().total(hw::AccessLog::Kind::kUnknown), 0u);
+
+  m.unload();
+  m.device.log.clear();
+  m.load();
+  expect_trace(m.device.log, 0, bring_up());
+  file = m.open();
+  ASSERT_GT(file, 0);
+  m.expect_copies(file, 0);
 }
 
-// 10.6: one core is reset, with a queue of its own and one of its CC-core allocated.
-TEST(DriverOnRealMachine, V2CoreResetEqualsTheGoldenTrace) {
-  DriverOnMachine m(Gen::kV2);
+INSTANTIATE_TEST_SUITE_P(All, Revisions,
+                         ::testing::Values(Chip{Gen::kV2, kSilicon}, Chip{Gen::kV3, kSilicon},
+                                           Chip{Gen::kV4, kSilicon}, Chip{Gen::kV2, kEmulator},
+                                           Chip{Gen::kV3, kEmulator}, Chip{Gen::kV4, kEmulator},
+                                           Chip{Gen::kV2, kQemu}, Chip{Gen::kV3, kQemu},
+                                           Chip{Gen::kV4, kQemu}),
+                         [](const auto& info) { return name_of(info.param); });
+
+class Generations : public Revisions {};
+
+// 10.6: one core is reset, with a queue of its own and one of its CC-core allocated. The other
+// core's ring goes on, on v3 and v4 on the same engine.
+TEST_P(Generations, CoreReset) {
+  DriverOnMachine m(GetParam());
   const int file = m.open();
   ASSERT_GT(file, 0);
-  uapi::notifications_init_v2 nc{};
-  nc.nq_dev_id = 1;
-  nc.nq_type = uapi::kNqNotify;
-  nc.engine_index = 2;
-  nc.size = 4096;
-  nc.on_host_memory = 1;
-  ASSERT_EQ(m.ioctl(file, uapi::kNotificationsInitV2, nc), 0);
-  uapi::notifications_init_v2 topsp{};
-  topsp.nq_dev_id = 4;
-  topsp.nq_dev_type = uapi::kNqDevTopsp;
-  topsp.size = 8192;
-  topsp.dram_channel = 1;
-  ASSERT_EQ(m.ioctl(file, uapi::kNotificationsInitV2, topsp), 0);
+  m.expect_copies(file, 0);
+  golden::create_queues_of_nc1(m, file, m.bench.map());
   m.device.log.clear();
-  uapi::device_reset reset{2, 0};
-  ASSERT_EQ(m.ioctl(file, uapi::kNcReset, reset), 0);
-  uapi::device_ready ready{reset.request_id, -7};
-  ASSERT_EQ(m.ioctl(file, uapi::kNcResetReady, ready), 0);
-  EXPECT_EQ(ready.result, 0);
-  expect_trace(m.device.log, 0, golden_trace("v2_nc1_reset.trace"));
+  golden::reset_cores(m, file, 1u << 1);
+  expect_trace(m.device.log, 0, script("nc1_reset"));
+  m.expect_copies(file, 0);
+  m.expect_copies(file, 1);
 }
 
 // 10.6: the queues of a process that ends go to the dummy ring, on which nothing moves.
-TEST(DriverOnRealMachine, V2ProcessExitEqualsTheGoldenTrace) {
-  DriverOnMachine m(Gen::kV2);
+TEST_P(Generations, ProcessExit) {
+  DriverOnMachine m(GetParam());
   const int file = m.open();
   ASSERT_GT(file, 0);
-  const uint64_t ring = m.alloc(file, 4096);
-  for (const auto& [engine, queue] : {std::pair{17u, 0u}, {3u, 5u}, {4u, 14u}}) {
-    uapi::dma_queue_init init{engine, queue, 64, 64, ring, ring, 0, 0};
-    ASSERT_EQ(m.ioctl(file, uapi::kDmaQueueInit, init), 0);
-  }
+  golden::create_queues_to_return(m, file, m.alloc(file, 4096));
   m.device.log.clear();
   const base::Ps start = m.bench.machine.now();
   m.task([&] {
     m.driver->flush(file, m.caller());
     m.driver->release(file);
   });
-  expect_trace(m.device.log, 0, golden_trace("v2_process_exit.trace"));
+  expect_trace(m.device.log, 0, script("process_exit"));
   EXPECT_EQ(m.bench.machine.now() - start, base::ms(10));
   EXPECT_TRUE(m.bench.machine.who_waits().empty());
 }
 
-struct Totals {
-  uint64_t writes = 0;
-  uint64_t reads = 0;
-};
-
-// hw-registers.md 10.2: the totals of steps 6 to 14 and the first engine in full (10.3).
-class LaterGenerations : public ::testing::TestWithParam<Gen> {};
-
-TEST_P(LaterGenerations, BringUpAndFirstCopy) {
-  const bool v3 = GetParam() == Gen::kV3;
+// 10.7: the writes go to a device that does not decode any more.
+TEST_P(Generations, Remove) {
   DriverOnMachine m(GetParam());
-  Totals totals;
-  for (size_t i = 5; i < m.device.log.size(); ++i) {
-    ++(m.device.log[i].write ? totals.writes : totals.reads);
-  }
-  EXPECT_EQ(totals.writes, v3 ? 18'436u : 18'568u);
-  EXPECT_EQ(totals.reads, v3 ? 900u : 1'032u);
-  auto want = golden_trace(v3 ? "v3_engine.trace" : "v4_engine.trace",
-                           {{"U", 0x8200'0000}, {"S", 0x8204'0000}, {"Q", 0x30000}});
-  expect_trace(m.device.log, 5, want, false);
   const int file = m.open();
   ASSERT_GT(file, 0);
-  const uint64_t handle = m.alloc(file, 0x10000);
-  std::vector<uint8_t> data(0x10000, 0x5A);
+  uapi::notifications_init_v1 nq{0, 1, 0, 4096, 0};
+  ASSERT_EQ(m.ioctl(file, uapi::kNotificationsInitV1, nq), 0);
   m.device.log.clear();
-  ASSERT_EQ(m.copy(file, handle, data, true), 0);
-  expect_trace(m.device.log, 0, golden_trace("v3_first_copy.trace"));
+  m.unload();
+  expect_trace(m.device.log, 0, script("remove"));
+  EXPECT_EQ(m.device.config_read(4, 2) & 6u, 0u);
+  EXPECT_FALSE(m.bench.machine.error().has_value());
 }
 
-INSTANTIATE_TEST_SUITE_P(Generations, LaterGenerations, ::testing::Values(Gen::kV3, Gen::kV4),
-                         [](const auto& info) {
-                           return "v" + std::to_string(static_cast<int>(info.param));
-                         });
+// 10.9: metrics that a client posts.
+TEST_P(Generations, Metric) {
+  DriverOnMachine m(GetParam());
+  const int file = m.open();
+  ASSERT_GT(file, 0);
+  std::vector<uint8_t> blob(128);
+  for (size_t i = 0; i < blob.size(); ++i) blob[i] = static_cast<uint8_t>(0x11 * (i / 4 + 1));
+  m.device.log.clear();
+  uapi::post_metric request{reinterpret_cast<uint64_t>(blob.data()), 128};
+  ASSERT_EQ(m.ioctl(file, uapi::kPostMetric, request), 0);
+  expect_trace(m.device.log, 0, script("metric"));
+}
 
-// Plays a trace: writes are performed, reads must return what the trace says. A read of the misc
-// RAM that does not is made again after the driver's 100 ms, as 10.2 step 4 polls.
-class Player {
- public:
-  explicit Player(MachineBench& bench) : bench_(bench) {}
-  // What a `*` stands for in a write, by the register's offset in its queue: ring addresses.
-  uint64_t m2s_ring = 0, s2m_ring = 0;
-  int polls = 0;
+INSTANTIATE_TEST_SUITE_P(All, Generations,
+                         ::testing::Values(Chip{Gen::kV2, kSilicon}, Chip{Gen::kV3, kSilicon},
+                                           Chip{Gen::kV4, kSilicon}),
+                         [](const auto& info) { return name_of(info.param); });
 
-  ::testing::AssertionResult play(const std::vector<golden::Access>& trace) {
-    for (size_t i = 0; i < trace.size(); ++i) {
-      const golden::Access& access = trace[i];
-      if (access.write) {
-        bench_.put(access.address, access.any ? ring_word(access.address) : access.value);
-        continue;
-      }
-      uint32_t got = bench_.get(access.address);
-      while (!access.any && got != access.value && access.address - kMisc < 0x1000 && polls < 5) {
-        ++polls;
-        bench_.machine.executor().delay(100 * base::kPsPerMs);
-        got = bench_.get(access.address);
-      }
-      if (!access.any && got != access.value) {
-        return ::testing::AssertionFailure()
-               << "entry " << i << ": R " << std::hex << access.address << " gives " << got
-               << ", not " << access.value;
-      }
-    }
-    return ::testing::AssertionSuccess();
-  }
+class SharedEngines : public Revisions {};
 
- private:
-  uint32_t ring_word(uint64_t address) const {
-    const uint64_t ring = (address & contract::kS2mOffset) != 0 ? s2m_ring : m2s_ring;
-    return static_cast<uint32_t>((address & 0xFFF) == 0x28 ? ring : ring >> 32);
-  }
-  MachineBench& bench_;
-};
+// Both cores that share a host-copy engine: it is initialised once, through the even one.
+TEST_P(SharedEngines, BothCoresReset) {
+  DriverOnMachine m(GetParam());
+  const int file = m.open();
+  ASSERT_GT(file, 0);
+  m.expect_copies(file, 3);
+  m.device.log.clear();
+  golden::reset_cores(m, file, 3u << 2);
+  expect_trace(m.device.log, 0, script("nc23_reset"));
+  m.expect_copies(file, 2);
+  m.expect_copies(file, 3);
+}
 
-// 10.1 to 10.3 and 10.5 without a driver: the trace alone brings a device up and copies.
-TEST(GoldenTracePlayer, V2BringUpAndFirstCopy) {
-  constexpr uint64_t kTx = 0x1'0000, kRx = 0x4'0000, kMark = 0x7'0000, kData = 0x8'0000;
+INSTANTIATE_TEST_SUITE_P(All, SharedEngines,
+                         ::testing::Values(Chip{Gen::kV3, kSilicon}, Chip{Gen::kV4, kSilicon}),
+                         [](const auto& info) { return name_of(info.param); });
+
+golden::Played play(MachineBench& bench, const golden::Script& script) {
+  golden::Player player({{&bench.machine.device(0)}, &bench.host, &bench.machine.executor()});
+  golden::Played played;
+  bench.run_task([&] { played = player.play(script); }, kSlice);
+  return played;
+}
+
+// Of engine 0; the queues are configured with `enables`.
+golden::Script engine_script(std::optional<uint64_t> enables) {
+  return golden::ScriptReader(GOLDEN_DIR)
+      .read("v2_engine.trace", golden::ScriptReader::For::kPlayer,
+            {{"U", 0x3000'0000}, {"S", 0x3040'0000}, {"Q", enables}});
+}
+
+// A script with one wrong read value must fail, or the player checks nothing.
+TEST(TracePlayer, NoticesAWrongValue) {
   MachineBench b;
-  b.host.bytes.resize(0x10'0000);
-  Player player(b);
-  player.m2s_ring = b.host_address(kTx);
-  player.s2m_ring = b.host_address(kRx);
-  EXPECT_EQ(b.run_task([&] { EXPECT_TRUE(player.play(golden_trace("v2_bring_up.trace"))); },
-                       base::kPsPerS),
-            hw::RunOutcome::kQuiescent);
-  EXPECT_EQ(player.polls, 1);
-
-  const uint64_t hbm = b.map().hbm_base(0) + contract::kFirmwareReserved;
-  for (uint32_t i = 0; i < 0x10000; ++i) b.host.bytes[kData + i] = static_cast<uint8_t>(i * 7 + 1);
-  const auto words = [&](uint64_t at, uint32_t w0, uint32_t w1, uint64_t address) {
-    base::store(&b.host.bytes[at], w0);
-    base::store(&b.host.bytes[at + 4], w1);
-    base::store(&b.host.bytes[at + 8], address);
-  };
-  base::store<uint32_t>(&b.host.bytes[kMark], 0xABCD'EF01);
-  words(kTx, 0x0D00'0000, 0x0508'0003, b.host_address(kData));
-  words(kTx + 16, 0x0D00'0004, 0x0108'0003, b.host_address(kMark));
-  words(kRx, 0x0100'0000, 0, hbm);
-  words(kRx + 16, 0x0100'0004, 0, b.host_address(kMark + 4));
-  base::Ps start = 0;
-  b.run_task([&] {
-    start = b.machine.now();
-    EXPECT_TRUE(player.play(golden_trace("v2_first_copy.trace")));
-  });
-  EXPECT_EQ(base::load<uint32_t>(&b.host.bytes[kMark + 4]), 0xABCD'EF01u);
-  EXPECT_LT(b.machine.now() - start, base::ms(40));  // 10.5 event 9
-  std::vector<uint8_t> read(0x10000);
-  b.machine.device(0).bar_read(4, hbm - b.map().hbm_base(0), read);
-  EXPECT_EQ(std::memcmp(read.data(), &b.host.bytes[kData], read.size()), 0);
-  EXPECT_FALSE(b.machine.error().has_value());
-}
-
-// A trace with one wrong read value must fail, or the player checks nothing.
-TEST(GoldenTracePlayer, NoticesAWrongValue) {
-  MachineBench b;
-  Player player(b);
-  auto trace = golden_trace("v2_engine.trace", {{"U", 0x3000'0000}, {"S", 0x3040'0000}, {"Q", 0}});
-  b.run_task([&] { EXPECT_TRUE(player.play(trace)); });
-  for (golden::Access& access : trace) {
-    if (!access.write) access.value ^= 1;
+  golden::Script script = engine_script(0);
+  EXPECT_EQ(play(b, script).failure, "");
+  for (golden::Step& step : script.steps) {
+    if (step.op == golden::Op::kRead) step.value.value ^= 1;
   }
-  b.run_task([&] { EXPECT_FALSE(player.play(trace)); });
+  const golden::Played played = play(b, script);
+  EXPECT_EQ(played.failure, "v2_engine.trace:108: R 3003B460: expected 1, got 0");
+  EXPECT_EQ(played.reads, 1u);
 }
 
-// The masks of 10.3, entries 133 to 146, are read, changed and written back.
-TEST(GoldenTracePlayer, V3EngineAndMasks) {
-  MachineBench b(Gen::kV3);
-  Player player(b);
-  b.run_task([&] {
-    EXPECT_TRUE(player.play(
-        golden_trace("v3_engine.trace", {{"U", 0x8200'0000}, {"S", 0x8204'0000}, {"Q", 0x30000}})));
-    EXPECT_TRUE(player.play(
-        golden_trace("v3_engine_masks.trace", {{"U", 0x8200'0000}, {"F", 0x8C00'0000}})));
-  });
+TEST(TracePlayer, WritesOnlyKnownValues) {
+  MachineBench b;
+  const golden::Played played = play(b, engine_script(std::nullopt));
+  EXPECT_EQ(played.failure, "v2_engine.trace:2: a write needs a value");
+  EXPECT_EQ(played.writes, 0u);
+}
+
+TEST(TracePlayer, ReadsAndFailsByFileAndLine) {
+  golden::ScriptReader reader(GOLDEN_DIR);
+  EXPECT_THROW(reader.read("none.trace", golden::ScriptReader::For::kPlayer), std::runtime_error);
+  try {
+    reader.read("queue.trace", golden::ScriptReader::For::kPlayer, {{"T", 0x30601000}});
+    FAIL() << "X has no value";
+  } catch (const std::runtime_error& e) {
+    EXPECT_STREQ(e.what(), "queue.trace:5: 'TX' is no number");
+  }
 }
 
 }  // namespace

@@ -1,50 +1,133 @@
 #!/usr/bin/env python3
-"""Writes the golden register traces of a driver's bring-up, copy, reset and exit.
+"""Writes the golden scripts: a driver's bring-up, copy, reset, exit and removal on each generation.
 
-Every line is taken from the acceptance traces of hw-registers.md section 10 (and the tables of 3.10 and
-3.11 that they expand), not from any driver code. The format is explained in README.md.
+Every line is taken from the acceptance traces of hw-registers.md section 10 and the tables they
+expand (2.3, 2.4, 3.10, 3.11, 7.5, 8), never from a recording of a driver. README.md explains the format.
+`make_traces.py --check` writes nothing and fails when a file differs from what it would write.
 """
 import os
+import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+FILES = {}
+
+# Host memory of the player. A driver puts these things where it likes.
+REQUEST, RESPONSE, DUMMY, RINGS, BUFFER, QUEUES = 0x10000, 0x20000, 0x30000, 0x100000, 0x2000000, 0x3000000
+MARK = 0xABCDEF01
+RESERVED = 0x1000000  # the lowest 16 MiB of a stack belong to firmware (2.6)
 
 
-class Trace:
+class Script:
     def __init__(self, name, title):
-        self.path = os.path.join(HERE, name)
         self.lines = [f"# {title}"]
+        FILES[name] = self.lines
 
     def note(self, text):
         self.lines.append(f"# {text}")
 
+    def line(self, *words):
+        self.lines.append(" ".join(w if isinstance(w, str) else format(w, "X") for w in words))
+
     def base(self, name, value):
-        self.lines.append(f"base {name} {value:X}")
+        self.line("base", name, value)
+
+    def memory(self, name, value):
+        self.line("memory", name, value)
 
     def w(self, address, value):
-        self.lines.append(f"W {address} {value if isinstance(value, str) else format(value, 'X')}")
+        self.line("W", address, value)
 
     def r(self, address, value="*"):
-        self.lines.append(f"R {address} {value if isinstance(value, str) else format(value, 'X')}")
+        self.line("R", address, value)
 
-    def use(self, name, **bases):
-        self.lines.append("use " + name + "".join(f" {k}={v:X}" for k, v in bases.items()))
+    def insert(self, how, name, **names):
+        self.line(how, name, *(f"{k}={v if isinstance(v, str) else format(v, 'X')}" for k, v in names.items()))
 
-    def save(self):
-        with open(self.path, "w", newline="\n") as out:
-            out.write("\n".join(self.lines) + "\n")
+    def use(self, name, **names):
+        self.insert("use", name, **names)
+
+    def play(self, name, **names):
+        self.insert("play", name, **names)
 
 
 def at(base, offset):
     return f"{base}+{offset:X}"
 
 
-def engine(t, v2, v4=False):
+class Generation:
+    """Addresses of hw-registers.md 2.2 to 2.5 and 3.12."""
+
+    def __init__(self, number):
+        self.number = number
+        self.name = f"v{number}"
+        self.v2 = number == 2
+        self.misc = 0x30FA0000 if self.v2 else 0x06C84000
+        self.misc_device = 0x0FFFF0FA0000 if self.v2 else 0x008006C84000
+        self.window = 1 << 44 if self.v2 else 1 << 46
+        self.ncs = 2 if self.v2 else 8
+        self.compute = 32 if self.v2 else 128
+        self.give_up = "120s" if self.v2 else "480s"
+        self.copy_limit = "40ms" if self.v2 else "20ms"
+        self.qemu = 0x30647010 if self.v2 else 0x06300010
+
+    def file(self, what):
+        return f"{self.name}_{what}.trace"
+
+    def udma(self, e):
+        if self.v2:
+            if e < 16:
+                return 0x30000000 + e * 0x40000
+            return {32: 0x30600000, 33: 0x30D00000}.get(e, 0x30700000 + (e - 16) * 0x40000)
+        if e >= 128:
+            return (0x06800000, 0x06900000, 0x46800000, 0x46900000)[e - 128]
+        return (0x82000000, 0x94000000, 0xA2000000, 0xB4000000)[e // 32] + e % 32 * 0x100000
+
+    def sdma(self, e):
+        if self.v2 and e < 16:
+            return 0x30400000 + e * 0x7000
+        if self.v2 and e < 32:
+            return 0x30B00000 + (e - 16) * 0x7000
+        return self.udma(e) + 0x40000
+
+    def error_trigger(self, e):
+        return (0x8C000000, 0x9C400000, 0xAC000000, 0xBC400000)[e // 32] + e % 32 * 0x20000
+
+    def nc_nq(self, n):
+        if self.v2:
+            return (0x30535000, 0x30C35000)[n]
+        return 0x06001000 + n // 4 * 0x40000000 + n // 2 % 2 * 0x400000 + n % 2 * 0x180000
+
+    def topsp_nq(self, t):
+        if self.v2:
+            return 0x30E04000 + t * 0x40000
+        return 0x06A00000 + t // 8 * 0x40000000 + t % 8 * 0x40000
+
+    def h2t(self, n):
+        return (32 + n, 0) if self.v2 else (128 + n // 2, n % 2)
+
+    def reset_map(self, n):
+        return (0x701, 0x3802)[n] if self.v2 else 0x10101 << n
+
+    def hbm(self, n):
+        """Device address and BAR4 offset of the first free byte near NC n."""
+        if self.v2:
+            return n * 0x1000000000 + RESERVED, n * 0x400000000 + RESERVED
+        h = n // 2
+        return (0, 0x4000000000, 0x800000000000, 0x804000000000)[h] + RESERVED, h * 0x1000000000 + RESERVED
+
+
+GENERATIONS = [Generation(n) for n in (2, 3, 4)]
+
+
+# --- 10.3: one DMA engine ---------------------------------------------------------------------
+
+def engine(t, g, again):
     """10.3 from the queue enables to the end of the common part; Q is 30000 at first, then 3030000."""
     for q in range(16):
         t.w(at("U", 0x1020 + q * 0x1000), "Q")
         t.w(at("U", 0x21020 + q * 0x1000), "Q")
-    t.w("U+310", 0x1000400 if v2 else 0x10008F8)
-    t.w("U+124", 0x86F if v2 else 0x20808080)
+    t.w("U+310", 0x1000400 if g.v2 else 0x10008F8)
+    t.w("U+124", 0x86F if g.v2 else 0x20808080)
     t.w("U+3A300", 0x5F5E100)
     t.w("U+408", 0)
     t.w("U+254", 0x10FFFFF)
@@ -56,10 +139,10 @@ def engine(t, v2, v4=False):
     for q in range(16):
         for word in (0x3C404, 0x3C408, 0x3C40C):
             t.w(at("U", word + q * 0x40), 0xFFFFFFFF)
-    t.w("U+20124", 0x400008 if v2 else 0x400080)
+    t.w("U+20124", 0x400008 if g.v2 else 0x400080)
     t.w("U+20128", 0x40804080)
-    if v4:
-        t.r("U+2012C", 0)
+    if g.number == 4:
+        t.r("U+2012C", 0x100 if again else 0)
         t.w("U+2012C", 0x100)
     t.r("U+3B460", 0)
     t.w("U+3B460", 0)
@@ -75,158 +158,740 @@ def engine(t, v2, v4=False):
     t.w("S+0", 1)
 
 
-def v2_engine():
-    t = Trace("v2_engine.trace", "hw-registers.md 10.3, v2, entries 3 to 380: one DMA engine")
-    engine(t, True)
-    for table in range(6):
-        for word in (0x3A904, 0x3A908, 0x3A90C, 0x3A924, 0x3A928, 0x3A92C):
-            t.w(at("U", word + table * 0x40), 0xF)
-    for table in range(6):
-        for q in range(16):
-            t.w(at("U", 0x3AB00 + table * 8), q << 3 | 7)
-            t.w(at("U", 0x3AB04 + table * 8), 0x10)
-    for group in (0x3AD00, 0x3AE00, 0x3AF00, 0x3B000, 0x3B100, 0x3B200):
-        t.w(at("U", group + 0x28), 0x28)
-        t.w(at("U", group + 0x30), 0)
-        t.w(at("U", group + 0x18), 0)
-    t.w("U+3A300", 0xFFFFFFFF)
-    t.save()
+def engine_files(g):
+    entries = "3 to 380" if g.v2 else "1 to 132"
+    for again in (False, True) if g.number == 4 else (False,):
+        t = Script(g.file("engine_again" if again else "engine"),
+                   f"hw-registers.md 10.3, {g.name}, entries {entries}: one DMA engine"
+                   + (" that was initialised before" if again else ""))
+        engine(t, g, again)
+        if not g.v2:
+            t.w("S+800", 0x26)
+            continue
+        for table in range(6):
+            for word in (0x3A904, 0x3A908, 0x3A90C, 0x3A924, 0x3A928, 0x3A92C):
+                t.w(at("U", word + table * 0x40), 0xF)
+        for table in range(6):
+            for q in range(16):
+                t.w(at("U", 0x3AB00 + table * 8), q << 3 | 7)
+                t.w(at("U", 0x3AB04 + table * 8), 0x10)
+        for group in (0x3AD00, 0x3AE00, 0x3AF00, 0x3B000, 0x3B100, 0x3B200):
+            t.w(at("U", group + 0x28), 0x28)
+            t.w(at("U", group + 0x30), 0)
+            t.w(at("U", group + 0x18), 0)
+        t.w("U+3A300", 0xFFFFFFFF)
 
 
-def v3_engine(name, v4):
-    t = Trace(name, f"hw-registers.md 10.3, v{4 if v4 else 3}, entries 1 to 132: one DMA engine")
-    engine(t, False, v4)
-    t.w("S+800", 0x26)
-    t.save()
-
-
-def v3_masks():
-    t = Trace("v3_engine_masks.trace", "hw-registers.md 10.3, v3, entries 133 to 146: first initialisation")
-    t.r("U+3A010", 0xF0000000)
-    t.w("U+3A010", 0xF0020000)
-    t.w("U+3A030", 0xF0020000)
-    t.r("U+3A050", 0x10F8)
-    t.w("U+3A050", 0x18F8)
-    t.w("U+3A070", 0x18F8)
-    t.r("F+90", 0)
-    t.w("F+90", 0x800)
-    t.r("F+D0", 0)
-    t.w("F+D0", 4)
-    t.r("U+20C", 0)
-    t.w("U+20C", 0x20000)
-    t.r("U+2020C", 0)
-    t.w("U+2020C", 0x800)
-    t.save()
-
-
-def queue(name, title, tx="*", rx="*", length="L"):
-    t = Trace(name, title)
-    halves = lambda base: ("*", "*") if base == "*" else (base & 0xFFFFFFFF, base >> 32)
-    low, high = halves(tx)
-    for offset, value in ((0x74, 3), (0x20, 0x3000000), (0xB0, 0x100), (0x28, low), (0x2C, high), (0x30, length),
-                          (0xA0, 0), (0x20, 0x3030000)):
-        t.w(at("T", offset), value)
-    low, high = halves(rx)
-    for offset, value in ((0x20, 0x3000000), (0x64, 0x100), (0x28, low), (0x2C, high), (0x30, length), (0x54, 0),
-                          (0x20, 0x3030000)):
-        t.w(at("X", offset), value)
-    t.save()
+def mask_files():
+    """The masks of groups A and B are cleared again each time; what only software writes stays."""
+    for name, title, trigger2, trigger3, log_a, log_b in (
+            ("v3_engine_masks.trace", "first initialisation", 0, 0, 0, 0),
+            ("v3_engine_masks_again.trace", "later ones without a reset", 0x800, 4, 0x20000, 0x800)):
+        t = Script(name, f"hw-registers.md 10.3, v3 and v4, entries 133 to 146: {title}")
+        t.r("U+3A010", 0xF0000000)
+        t.w("U+3A010", 0xF0020000)
+        t.w("U+3A030", 0xF0020000)
+        t.r("U+3A050", 0x10F8)
+        t.w("U+3A050", 0x18F8)
+        t.w("U+3A070", 0x18F8)
+        t.r("F+90", trigger2)
+        t.w("F+90", 0x800)
+        t.r("F+D0", trigger3)
+        t.w("F+D0", 4)
+        t.r("U+20C", log_a)
+        t.w("U+20C", 0x20000)
+        t.r("U+2020C", log_b)
+        t.w("U+2020C", 0x800)
 
 
 V2_BROADCAST_LAST = (0, 3, 6, 9, 15)
 
 
-def v2_udma(e):
-    if e < 16:
-        return 0x30000000 + e * 0x40000
-    return {32: 0x30600000, 33: 0x30D00000}.get(e, 0x30700000 + (e - 16) * 0x40000)
+def init_engine(t, g, e, first, again=False, how="use"):
+    """ENG2(e), ENG3(e) or ENG4(e)."""
+    s = g.sdma(e)
+    if g.v2 and e < 32:
+        op = "W" if how == "use" else "write"
+        t.line(op, f"{s + 0x100:X}", 0xFFFF >> e % 16)
+        t.line(op, f"{s + 0x104:X}", 0xFFFF if e % 16 in V2_BROADCAST_LAST else 0)
+    body = "engine_again" if again and g.number == 4 else "engine"
+    t.insert(how, g.file(body), U=g.udma(e), S=s, Q=first)
+    if not g.v2 and e < 128:
+        masks = "v3_engine_masks_again.trace" if again else "v3_engine_masks.trace"
+        t.insert(how, masks, U=g.udma(e), F=g.error_trigger(e))
 
 
-def v2_sdma(e):
-    if e < 16:
-        return 0x30400000 + e * 0x7000
-    return {32: 0x30640000, 33: 0x30D40000}.get(e, 0x30B00000 + (e - 16) * 0x7000)
+def engine_script(g):
+    t = Script(g.file("engine_twice"), f"hw-registers.md 10.3, {g.name}: engine 0 twice, then what it must read as")
+    t.play(g.file("probe"))
+    writes, reads = {2: (379, 1), 3: (139, 7), 4: (140, 8)}[g.number]
+    for again in (False, True):
+        t.line("count")
+        init_engine(t, g, 0, 0x3030000 if again else 0x30000, again)
+        t.line("totals", str(writes), str(reads))
+    t.note("3.2, 3.3, 3.9: every written value is stored; mask clear acts on the masks")
+    t.base("U", g.udma(0))
+    masked = 0 if g.v2 else 1
+    values = [(0x118, 0x10008), (0x11C, 0x10008), (0x124, 0x86F if g.v2 else 0x20808080), (0x254, 0x10FFFFF),
+              (0x258, 0x102), (0x304, 0x10041), (0x308, 0x4181), (0x310, 0x1000400 if g.v2 else 0x10008F8),
+              (0x408, 0), (0x2011C, 0x10008), (0x20124, 0x400008 if g.v2 else 0x400080), (0x20128, 0x40804080),
+              (0x20308, 0x4181), (0x20380, 0x1004), (0x2038C, 0), (0x3A300, 0xFFFFFFFF if g.v2 else 0x5F5E100),
+              (0x3A028, 0x28), (0x3A068, 0x28), (0x380E8, 0x28),
+              (0x3A010, 0xF0000000 | masked << 17), (0x3A030, 0xF0000000 | masked << 17),
+              (0x3A050, 0x10F8 | masked << 11), (0x3A070, 0x10F8 | masked << 11),
+              (0x3A090, 0xFFFFF000), (0x3A0B0, 0xFFFFF03F), (0x380D0, 0xFFFFF8FF),
+              (0x20C, masked << 17), (0x2020C, masked << 11), (0x3B460, 0)]
+    if g.number == 4:
+        values.append((0x2012C, 0x100))
+    for offset, value in values:
+        t.line("expect", at("U", offset), value)
+    for q in (0, 7, 15):
+        t.line("expect", at("U", 0x1020 + q * 0x1000), 0x3030000)
+        t.line("expect", at("U", 0x21020 + q * 0x1000), 0x3030000)
 
 
-def v2_nc(t, nc, first):
-    for k in range(16):
-        e = nc * 16 + k
-        s = v2_sdma(e)
-        t.w(f"{s + 0x100:X}", 0xFFFF >> k)
-        t.w(f"{s + 0x104:X}", 0xFFFF if k in V2_BROADCAST_LAST else 0)
-        t.use("v2_engine.trace", U=v2_udma(e), S=s, Q=first)
-    h = 32 + nc
-    t.use("v2_engine.trace", U=v2_udma(h), S=v2_sdma(h), Q=first)
-    t.use("queue.trace", T=v2_udma(h) + 0x1000, X=v2_udma(h) + 0x21000, L=8192)
+def queue_file():
+    t = Script("queue.trace", "hw-registers.md 3.11: queue registers T (M2S) and X (S2M), L descriptors, rings at TX, RX")
+    for offset, value in ((0x74, 3), (0x20, 0x3000000), (0xB0, 0x100), (0x28, "lo(TX)"), (0x2C, "hi(TX)"),
+                          (0x30, "L"), (0xA0, 0), (0x20, 0x3030000)):
+        t.w(at("T", offset), value)
+    for offset, value in ((0x20, 0x3000000), (0x64, 0x100), (0x28, "lo(RX)"), (0x2C, "hi(RX)"), (0x30, "L"),
+                          (0x54, 0), (0x20, 0x3030000)):
+        t.w(at("X", offset), value)
 
 
-def v2_bring_up():
-    t = Trace("v2_bring_up.trace", "hw-registers.md 10.1 and 10.2, v2: probe and first device reset")
-    t.base("M", 0x30FA0000)
-    t.r("M+24")
+def queue_examples():
+    """The two tables at the end of 10.3, in absolute addresses."""
+    t = Script("v3_queue_128_0.trace", "hw-registers.md 10.3: QUE(128, 0, 8192)")
+    for address, value in ((0x06801074, 3), (0x06801020, 0x03000000), (0x068010B0, 0x100), (0x06801028, 0x12340000),
+                           (0x0680102C, 0x4000), (0x06801030, 0x2000), (0x068010A0, 0), (0x06801020, 0x03030000),
+                           (0x06821020, 0x03000000), (0x06821064, 0x100), (0x06821028, 0x12380000),
+                           (0x0682102C, 0x4000), (0x06821030, 0x2000), (0x06821054, 0), (0x06821020, 0x03030000)):
+        t.w(f"{address:X}", value)
+    t = Script("v3_queue_0_3.trace", "hw-registers.md 10.3: QUE(0, 3, 64)")
+    for address, value in ((0x82004074, 3), (0x82004020, 0x03000000), (0x820040B0, 0x100), (0x82004028, 0x40000000),
+                           (0x8200402C, 0x4000), (0x82004030, 0x40), (0x820040A0, 0), (0x82004020, 0x03030000),
+                           (0x82024020, 0x03000000), (0x82024064, 0x100), (0x82024028, 0x40000400),
+                           (0x8202402C, 0x4000), (0x82024030, 0x40), (0x82024054, 0), (0x82024020, 0x03030000)):
+        t.w(f"{address:X}", value)
+
+
+# --- 10.1, 10.2: probe and device reset -------------------------------------------------------
+
+def ring_places(n):
+    tx = RINGS + n * 0x100000
+    return tx, tx + 0x40000, tx + 0x80000  # M2S ring, S2M ring, completion words
+
+
+def h2t_queue(t, g, n):
+    """H: rings; QUE of the host copies of NC n."""
+    e, q = g.h2t(n)
+    tx, rx, _ = ring_places(n)
+    t.memory("TX", tx)
+    t.memory("RX", rx)
+    u = g.udma(e)
+    t.use("queue.trace", T=u + 0x1000 + q * 0x1000, X=u + 0x21000 + q * 0x1000, L=8192,
+          TX=f"TX+{g.window:X}", RX=f"RX+{g.window:X}")
+
+
+def init_ncs(t, g, ncs, first, covered=None):
+    """Steps 6 to 14 of 10.2. An engine that two NCs share is due when all of them are covered."""
+    covered = ncs if covered is None else covered
+    for n in ncs:
+        t.note(f"NC {n}")
+        for e in range(n * 16, n * 16 + 16):
+            init_engine(t, g, e, first)
+        e, q = g.h2t(n)
+        if g.v2 or (q == 0 and n + 1 in covered):
+            init_engine(t, g, e, first, again=g.number == 4 and first != 0x30000 and len(ncs) < g.ncs)
+        h2t_queue(t, g, n)
+
+
+def acknowledge(t, g):
+    t.line("wait", "100ms")
+    t.line("P", "M+1EC", 0, "100ms", g.give_up)
+    t.line("P", "M+808", "0/8", "100ms", "1s")
+
+
+def probe(g):
+    t = Script(g.file("probe"), f"hw-registers.md 10.1, {g.name}: probe")
+    t.note("steps 1 to 3: memory decode, bus master, identity")
+    t.line("config", "read", 0, 2, 0x1D0F)
+    t.line("config", "write", 4, 2, 2)
+    t.line("config", "write", 4, 2, 6)
+    t.line("config", "read", 4, 2, "6/6")
+    t.line("config", "read", 8, 1, "REVISION")
+    t.note("step 5: routing id")
+    t.line("RNO", f"{g.misc + 0x24:X}", "*")
+    t.note("7.1, 7.2: a serial number")
+    t.line("expect", f"{g.misc + 0x24:X}", "0/FFFFFFC0")
+    t.line("ready", f"{g.misc + 0x38:X}", "*")
+    t.line("expect", f"{g.misc + 0x808:X}", "0/8")
+    t.line("expect", f"{g.misc + 0x1EC:X}", 0)
+
+
+def device_reset(g):
+    t = Script(g.file("device_reset"), f"hw-registers.md 10.2, {g.name}: device reset")
+    t.base("M", g.misc)
     t.w("M+1EC", 1)
     t.w("M+800", 1)
-    t.note("100 ms")
-    t.r("M+1EC", 0)
-    t.r("M+808", 0)
-    for nc in range(2):
-        t.note(f"NC {nc}")
-        v2_nc(t, nc, 0x30000)
-    t.save()
+    acknowledge(t, g)
+    t.line("count")
+    init_ncs(t, g, range(g.ncs), 0x30000)
+    writes, reads = {2: (12912, 34), 3: (18436, 900), 4: (18568, 1032)}[g.number]
+    t.line("totals", str(writes), str(reads))
+
+    t = Script(g.file("bring_up"), f"hw-registers.md 10.1 and 10.2, {g.name}: probe and first device reset")
+    t.use(g.file("probe"))
+    t.use(g.file("device_reset"))
+    t.note("8.4: the queue registers are as programmed, nothing has moved")
+    u = g.udma(g.h2t(0)[0])
+    for half, queue in ((u + 0x1000, "TX"), (u + 0x21000, "RX")):
+        t.line("expect", f"{half + 0x30:X}", 8192)
+        t.line("expect", f"{half + 0x34:X}", 1 << 30)
+        t.line("expect", f"{half + 0x3C:X}", 1 << 30)
 
 
-def v2_nc_reset():
-    t = Trace("v2_nc1_reset.trace",
-              "hw-registers.md 10.6, v2, NC 1: one NC queue in set 2 and one TopSP 4 queue in set 0 exist")
-    t.base("M", 0x30FA0000)
+def special_bring_up(g):
+    """8.5 and the last paragraph of 10.2; 1.2 for the emulator."""
+    for suffix, value in (("qemu", 1),) if g.v2 else (("qemu", 0), ("qemu_new", 0xFFFFFFFF)):
+        t = Script(g.file(suffix), f"hw-registers.md 8.5 and 10.2, {g.name}, revision FF: reset register, value {value:X}")
+        t.use(g.file("probe"), REVISION=0xFF)
+        t.base("M", g.misc)
+        t.w(f"{g.qemu:X}", value)
+        if g.v2:
+            t.w("M+1EC", 1)
+            t.w("M+800", 1)
+            t.line("wait", "100ms")
+            t.line("P", "M+1EC", 0, "100ms", g.give_up)
+        t.line("P", f"{g.qemu:X}", 0, "2s", "10s" if g.v2 else "10000s")
+        t.line("wait", "2s")
+        init_ncs(t, g, range(g.ncs), 0x30000)
+        if not g.v2:
+            t.note("no mailbox word takes part")
+            t.line("expect", "M+1EC", 0)
+        copy(t, g, "play", 0, 0, 1, BUFFER, 0x10000)
+    t = Script(g.file("emulator"), f"hw-registers.md 1.2, {g.name}, revision F0: NC 0 alone")
+    t.use(g.file("probe"), REVISION=0xF0)
+    t.base("M", g.misc)
+    t.w("M+1EC", 1)
+    t.w("M+800", 1)
+    acknowledge(t, g)
+    init_ncs(t, g, [0], 0x30000, range(g.ncs))
+    copy(t, g, "play", 0, 0, 1, BUFFER, 0x10000)
+
+
+# --- 10.5: copies -----------------------------------------------------------------------------
+
+def doorbells(g, n):
+    e, q = g.h2t(n)
+    return g.udma(e) + 0x21038 + q * 0x1000, g.udma(e) + 0x1038 + q * 0x1000
+
+
+def copy_file(g):
+    t = Script(g.file("copy"), f"hw-registers.md 10.5, {g.name}: one descriptor and its marker in slots I and I+1 of the "
+               "rings TX and RX, ring id R")
+    t.note("FROM, TO: device addresses; N: length word; K: completion words; S, T: tails of S2M and M2S")
+    t.line("host", "write", "K", MARK, 0)
+    t.line("desc", "TX+I*10", "C000000+R*1000000+N", 0x5080003, "FROM")
+    t.line("desc", "RX+I*10", "R*1000000+N", 0, "TO")
+    t.line("desc", "TX+I*10+10", "C000004+R*1000000", 0x1080003, f"{g.window:X}+K")
+    t.line("desc", "RX+I*10+10", "4+R*1000000", 0, f"{g.window:X}+K+4")
+    t.w("S", 2)
+    t.w("T", 2)
+    t.line("host", "poll", "K+4", MARK, "1us", g.copy_limit)
+
+    t = Script(g.file("batch"), f"hw-registers.md 3.12, {g.name}: 511 descriptors of 64 bytes and a marker from slot I on, "
+               "one doorbell")
+    t.line("host", "write", "K", MARK, 0)
+    t.line("repeat", "511", "J")
+    t.line("desc", "TX+I*10+J*10", "C000040+R*1000000", 0x1080003, "FROM+J*40")
+    t.line("desc", "RX+I*10+J*10", "40+R*1000000", 0, "TO+J*40")
+    t.line("end")
+    t.note("the last data descriptor carries the write barrier")
+    t.line("desc", "TX+I*10+1FE0", "C000040+R*1000000", 0x5080003, "FROM+7F80")
+    t.line("desc", "TX+I*10+1FF0", "C000004+R*1000000", 0x1080003, f"{g.window:X}+K")
+    t.line("desc", "RX+I*10+1FF0", "4+R*1000000", 0, f"{g.window:X}+K+4")
+    t.w("S", 0x200)
+    t.w("T", 0x200)
+    t.line("host", "poll", "K+4", MARK, "1us", "400ms")
+
+
+def copy_names(g, n, slot, ring_id, host, size, back=False):
+    tx, rx, k = ring_places(n)
+    s, m = doorbells(g, n)
+    device, _ = g.hbm(n)
+    outside = g.window | host
+    return {"TX": tx, "RX": rx, "K": k, "I": slot, "R": ring_id, "N": size & 0xFFFF, "S": s, "T": m,
+            "FROM": device if back else outside, "TO": outside if back else device}
+
+
+def copy(t, g, how, n, slot, ring_id, host, size, back=False, seed=None):
+    """64 KiB or less of NC n's memory, checked at its destination."""
+    seed = slot + n if seed is None else seed
+    _, bar4 = g.hbm(n)
+    if not back:
+        t.line("host", "fill", host, size, seed)
+    t.insert(how, g.file("copy"), **copy_names(g, n, slot, ring_id, host, size, back))
+    t.line("host" if back else "hbm", "check", host if back else bar4, size, seed)
+
+
+def first_copy(g):
+    t = Script(g.file("first_copy"), f"hw-registers.md 10.5, {g.name}: 64 KiB from the host to HBM 0 for NC 0")
+    t.play(g.file("bring_up"))
+    for name, place in zip(("TX", "RX", "K"), ring_places(0)):
+        t.memory(name, place)
+    names = copy_names(g, 0, 0, 1, BUFFER, 0x10000)
+    names.update(TX="TX", RX="RX", K="K")
+    t.line("host", "fill", BUFFER, 0x10000, 3)
+    t.use(g.file("copy"), **names)
+    t.line("hbm", "check", g.hbm(0)[1], 0x10000, 3)
+    t.note("the engine has consumed two slots of each ring")
+    u = g.udma(g.h2t(0)[0])
+    for half in (u + 0x1000, u + 0x21000):
+        t.line("expect", f"{half + 0x34:X}", 1 << 30 | 2)
+        t.line("expect", f"{half + 0x3C:X}", 1 << 30 | 2)
+
+
+def no_ring_id_error(t, u):
+    t.line("expect", f"{u + 0x3A000:X}", "0/20000")
+    t.line("expect", f"{u + 0x3A040:X}", "0/800")
+
+
+def copies(g):
+    t = Script(g.file("copies"), f"hw-registers.md 10.5, {g.name}: both directions, the last NC, and five laps of a ring")
+    t.play(g.file("first_copy"))
+    t.note("back, into another buffer")
+    copy(t, g, "use", 0, 2, 1, BUFFER + 0x20000, 0x10000, back=True, seed=3)
+    t.note("small and odd sizes, and the last NC's queue")
+    copy(t, g, "use", 0, 4, 1, BUFFER, 1)
+    copy(t, g, "use", 0, 6, 1, BUFFER, 0x1235)
+    last = g.ncs - 1
+    copy(t, g, "use", last, 0, 1, BUFFER, 0x10000)
+    copy(t, g, "use", last, 2, 1, BUFFER + 0x20000, 0x10000, back=True, seed=last)
+    t.note("the rest of the first lap in 64 KiB copies: 4096 in all")
+    names = copy_names(g, 0, 0, 1, BUFFER, 0x10000)
+    t.line("repeat", "4092", "C")
+    names["I"] = "8+C*2"
+    t.use(g.file("copy"), **names)
+    t.line("end")
+    u = g.udma(g.h2t(0)[0])
+    t.note("slot 0 again, with ring id 2; then 3, 0 and 1")
+    for lap, ring_id in ((2, 2), (3, 3), (4, 0)):
+        for half in (u + 0x1000, u + 0x21000):
+            t.line("expect", f"{half + 0x34:X}", ring_id << 30)
+            t.line("expect", f"{half + 0x3C:X}", ring_id << 30)
+        lap_of(t, g, 0, ring_id)
+    copy(t, g, "use", 0, 0, 1, BUFFER, 0x10000, seed=9)
+    no_ring_id_error(t, u)
+
+
+def lap_of(t, g, n, ring_id):
+    """8192 slots in 16 doorbells."""
+    names = copy_names(g, n, 0, ring_id, BUFFER, 0)
+    del names["N"]
+    names["I"] = "C*200"
+    t.line("host", "fill", BUFFER, 511 * 64, ring_id)
+    t.line("repeat", "16", "C")
+    t.play(g.file("batch"), **names)
+    t.line("end")
+    t.line("hbm", "check", g.hbm(n)[1], 511 * 64, ring_id)
+
+
+# --- 10.4, 10.6, 10.7: open, NC reset, process exit, remove -----------------------------------
+
+def open_device(g):
+    t = Script(g.file("open"), f"hw-registers.md 10.4, {g.name}: open makes no access")
+    t.play(g.file("bring_up"))
+    t.line("count")
+    t.line("totals", "0", "0")
+
+
+def program_nq(t, block, k, base, size):
+    for word, value in ((0x104, base >> 32), (0x100, base & 0xFFFFFFFF), (0x108, size)):
+        t.line("write", f"{block + word + k * 0x28:X}", value)
+
+
+def teardown_nq(t, block, k):
+    for word in (0x104, 0x100, 0x108):
+        t.w(f"{block + word + k * 0x28:X}", 0)
+
+
+def nc_reset(g):
+    topsp = 4 if g.v2 else 3  # of NC 1: three per NC on v2, two later
+    t = Script(g.file("nc1_reset"), f"hw-registers.md 10.6, {g.name}, NC 1: one NC queue in set 2 and one TopSP {topsp} "
+               "queue in set 0 exist")
+    t.base("M", g.misc)
+    t.play(g.file("bring_up"))
+    program_nq(t, g.nc_nq(1), 2, g.window | 0x40000, 4096)
+    program_nq(t, g.topsp_nq(topsp), 0, g.hbm(1)[0] + 0x100000, 8192)
+    t.note("NC 0 is in the second lap of its ring, NC 1 in its first")
+    lap_of(t, g, 0, 1)
+    copy(t, g, "play", 0, 0, 2, BUFFER, 0x10000)
+    copy(t, g, "play", 1, 0, 1, BUFFER, 0x10000)
     t.note("NC queue, 1 ms, then the TopSP queue")
-    for block, k in ((0x30C35000, 2), (0x30E04000 + 4 * 0x40000, 0)):
-        for word in (0x104, 0x100, 0x108):
-            t.w(f"{block + word + k * 0x28:X}", 0)
-    t.w("M+1D8", 0x3802)
+    teardown_nq(t, g.nc_nq(1), 2)
+    t.line("wait", "1ms")
+    teardown_nq(t, g.topsp_nq(topsp), 0)
+    t.w("M+1D8", g.reset_map(1))
     t.w("M+1EC", 2)
     t.w("M+800", 1)
-    t.note("100 ms")
-    t.r("M+1EC", 0)
-    t.r("M+808", 0)
-    v2_nc(t, 1, 0x3030000)
-    t.save()
+    acknowledge(t, g)
+    init_ncs(t, g, [1], 0x3030000)
+    t.note("the other NC goes on where it was, this one starts anew; its HBM has survived")
+    e, q = g.h2t(0)
+    for half in (0x1000, 0x21000):
+        t.line("expect", f"{g.udma(e) + half + 0x3C:X}", 2 << 30 | 2)
+    t.line("hbm", "check", g.hbm(1)[1], 0x10000, 1)
+    copy(t, g, "play", 0, 2, 2, BUFFER, 0x10000)
+    copy(t, g, "play", 1, 0, 1, BUFFER, 0x10000, seed=0x77)
+    copy(t, g, "play", 0, 4, 2, BUFFER + 0x20000, 0x10000, back=True, seed=2 if g.v2 else 0x77)
+    for engine in {g.h2t(0)[0], g.h2t(1)[0]}:
+        no_ring_id_error(t, g.udma(engine))
+    t.line("expect", f"{g.nc_nq(1) + 0x108 + 2 * 0x28:X}", 0)
 
 
-def v2_first_copy():
-    t = Trace("v2_first_copy.trace", "hw-registers.md 10.5, v2: 64 KiB for NC 0, S2M tail then M2S tail")
-    t.w("30621038", 2)
-    t.w("30601038", 2)
-    t.save()
+def seng_reset(g):
+    """Both NCs of a seng: their host-copy engine is initialised once, through the even one."""
+    t = Script(g.file("nc23_reset"), f"hw-registers.md 10.6, {g.name}, NC 2 and 3: the shared engine 129 is initialised too")
+    t.base("M", g.misc)
+    t.play(g.file("bring_up"))
+    copy(t, g, "play", 3, 0, 1, BUFFER, 0x10000)
+    t.w("M+1D8", g.reset_map(2) | g.reset_map(3))
+    t.w("M+1EC", 2)
+    t.w("M+800", 1)
+    acknowledge(t, g)
+    init_ncs(t, g, [2, 3], 0x3030000)
+    copy(t, g, "play", 3, 0, 1, BUFFER, 0x10000, seed=0x51)
+    copy(t, g, "play", 2, 0, 1, BUFFER, 0x10000, seed=0x52)
 
 
-def v3_first_copy():
-    t = Trace("v3_first_copy.trace", "hw-registers.md 10.5, v3 and v4: 64 KiB for NC 0")
-    t.w("6821038", 2)
-    t.w("6801038", 2)
-    t.save()
+EXITING = ((5, 5), (20, 0))  # engines that reach host memory on every generation (2.6)
 
 
-def v2_process_exit():
-    t = Trace("v2_process_exit.trace", "hw-registers.md 10.6, v2: queues (3, 5) and (17, 0) go to the dummy ring")
-    for e, q in ((3, 5), (17, 0)):
-        u = v2_udma(e)
-        t.use("queue.trace", T=u + 0x1000 + q * 0x1000, X=u + 0x21000 + q * 0x1000, L=64)
-    t.save()
+def process_exit(g):
+    t = Script(g.file("process_exit"), f"hw-registers.md 10.6, {g.name}: queues (5, 5) and (20, 0) go to the dummy ring")
+    t.play(g.file("bring_up"))
+    t.note("the process's rings: 64 transfers of 64 KiB have just been started on both queues")
+    for index, (e, q) in enumerate(EXITING):
+        u = g.udma(e) + q * 0x1000
+        ring = QUEUES + index * 0x10000
+        t.play("queue.trace", T=u + 0x1000, X=u + 0x21000, L=0x40, TX=g.window | ring, RX=g.window | ring + 0x1000)
+        t.line("repeat", "64", "J")
+        t.line("desc", f"{ring:X}+J*10", 0xD000000, 0x1080003, g.window | BUFFER)
+        t.line("desc", f"{ring + 0x1000:X}+J*10", 0x1000000, 0, f"{g.hbm(0)[0] + index * 0x1000000:X}+J*10000")
+        t.line("end")
+        t.line("write", f"{u + 0x21038:X}", 0x40)
+        t.line("write", f"{u + 0x1038:X}", 0x40)
+    t.line("host", "fill", BUFFER, 0x10000, 1)
+    t.line("wait", "20us")
+    t.memory("DUMMY", DUMMY)
+    for e, q in EXITING:
+        u = g.udma(e) + q * 0x1000
+        dummy = f"DUMMY+{g.window:X}"
+        t.use("queue.trace", T=u + 0x1000, X=u + 0x21000, L=0x40, TX=dummy, RX=dummy)
+    t.note("the old rings are freed and used by others; the last transfers have not been made")
+    for index in range(len(EXITING)):
+        t.line("host", "fill", QUEUES + index * 0x10000, 0x2000, 0x5A)
+    t.line("wait", "10ms")
+    for index, (e, q) in enumerate(EXITING):
+        u = g.udma(e) + q * 0x1000
+        t.line("hbm", "expect", g.hbm(0)[1] + index * 0x1000000 + 63 * 0x10000, 0, 0, 0, 0)
+        for half in (u + 0x1000, u + 0x21000):
+            t.line("expect", f"{half + 0x34:X}", 1 << 30)
+            t.line("expect", f"{half + 0x3C:X}", 1 << 30)
+            t.line("expect", f"{half + 0x20:X}", 0x3030000)
+        no_ring_id_error(t, g.udma(e))
+    t.note("the next process can use the queue")
+    e, q = EXITING[0]
+    u = g.udma(e) + q * 0x1000
+    ring = QUEUES + 0x40000
+    t.play("queue.trace", T=u + 0x1000, X=u + 0x21000, L=0x40, TX=g.window | ring, RX=g.window | ring + 0x1000)
+    names = copy_names(g, 0, 0, 1, BUFFER, 0x10000)
+    names.update(TX=ring, RX=ring + 0x1000, K=ring + 0x2000, S=u + 0x21038, T=u + 0x1038)
+    t.line("host", "fill", BUFFER, 0x10000, 7)
+    t.play(g.file("copy"), **names)
+    t.line("hbm", "check", g.hbm(0)[1], 0x10000, 7)
+
+
+def remove(g):
+    t = Script(g.file("remove"), f"hw-registers.md 10.7, {g.name}: one queue of NC 0 exists in set 0; then reload")
+    t.play(g.file("first_copy"))
+    program_nq(t, g.nc_nq(0), 0, g.window | 0x40000, 4096)
+    t.note("step 3: bus master and memory decode off; step 5 goes through a mapping that is dead")
+    t.line("config", "write", 4, 2, 0)
+    teardown_nq(t, g.nc_nq(0), 0)
+    t.note("step 6: the rings' memory belongs to others now; nothing may be fetched from it")
+    for place in ring_places(0)[:2]:
+        t.line("host", "fill", place, 0x20000, 0xA5)
+    t.line("wait", "1s")
+    t.line("config", "write", 4, 2, 6)
+    t.line("expect", f"{g.nc_nq(0) + 0x108:X}", 4096)
+    t.note("reload: 10.1 and 10.2 again, by a driver that starts anew")
+    t.play(g.file("probe"))
+    t.play(g.file("device_reset"))
+    t.line("expect", f"{g.nc_nq(0) + 0x108:X}", 0)
+    copy(t, g, "play", 0, 0, 1, BUFFER, 0x10000, seed=0x42)
+    no_ring_id_error(t, g.udma(g.h2t(0)[0]))
+
+
+# --- 10.9: steady state -----------------------------------------------------------------------
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+assert crc32c(b"123456789") == 0xE3069283  # 7.5
+
+
+def message(sequence, command, payload):
+    head = bytes([sequence, command]) + (len(payload) + 8).to_bytes(2, "little")
+    crc = crc32c(head + bytes(4) + payload)
+    return head + crc.to_bytes(4, "little") + payload
+
+
+assert message(2, 1, 0x008006C84024.to_bytes(8, "little"))[4:8] == (0x70454FC8).to_bytes(4, "little")  # 7.5
+
+
+def request(t, g, sequence, command, payload):
+    """7.5 steps 1 to 5."""
+    data = message(sequence, command, payload)
+    words = [int.from_bytes(data[k:k + 4], "little") for k in range(0, len(data), 4)]
+    for k in range(0, len(words), 8):
+        t.line("host", "write", f"REQ+{k * 4:X}", *words[k:k + 8])
+    t.line("host", "write", "RESP", 0)
+    window = f"{g.window:X}"
+    for word, value in ((0x1F4, f"lo(REQ+{window})"), (0x1F0, f"hi(REQ+{window})"), (0x1FC, f"lo(RESP+{window})"),
+                        (0x1F8, f"hi(RESP+{window})"), (0x800, 1)):
+        t.w(at("M", word), value)
+    t.line("host", "poll", "RESP", f"{sequence:X}/FFFF", "1ms", "1s")
+
+
+METRIC = bytes(0x11 * (k // 4 + 1) & 0xFF for k in range(128))
+
+
+def metric(g):
+    t = Script(g.file("metric"), f"hw-registers.md 10.9 and 7.5, {g.name}: 128 bytes of metrics, sequence 2")
+    t.base("M", g.misc)
+    t.memory("REQ", REQUEST)
+    t.memory("RESP", RESPONSE)
+    for k in range(32):
+        t.w(at("M", 0x100 + k * 4), int.from_bytes(METRIC[k * 4:k * 4 + 4], "little"))
+    request(t, g, 2, 2, METRIC)
+
+
+def steady(g):
+    t = Script(g.file("steady"), f"hw-registers.md 10.9, {g.name}: power samples, metrics, counters through the mailbox")
+    t.play(g.file("bring_up"))
+    t.base("M", g.misc)
+    t.line("repeat", "4", "C")
+    t.line("wait", "50ms")
+    t.line("R", "M+0", "*")
+    for word in ("M+54",) if g.v2 else ("M+54", "M+58"):
+        t.line("expect", word, "*")
+    t.line("end")
+    t.use(g.file("metric"))
+    t.note("7.5, command 1: two words of the misc RAM by their device addresses")
+    t.memory("REQ", REQUEST)
+    t.memory("RESP", RESPONSE)
+    t.line("write", "M+C0", 0x5EED)
+    t.line("write", "M+1CC", 0xFFFFFFFF)
+    payload = b"".join((g.misc_device + word).to_bytes(8, "little") for word in (0xC0, 0x1CC))
+    request(t, g, 3, 1, payload)
+    t.line("host", "expect", "RESP", 0x000C0003, 0x5EED, 0xFFFFFFFF)
+
+
+# --- 10.8: election ---------------------------------------------------------------------------
+
+ELECTION = 0x4000000  # host memory of the first device's remote reads, 1 MiB for each device
+SERIAL = 0x0123456700001000  # of device 0 where the player has four
+
+
+def election_engines(g):
+    return (36, 68, 4, 100) if g.number == 3 else (40, 72, 8, 104)
+
+
+def election_places(k):
+    """M2S ring, S2M ring and page of the k-th engine, from H on."""
+    return (f"H+{k * 0x10000 + offset:X}" for offset in (0, 0x4000, 0x8000))
+
+
+def remote_read(t, g, k, slot, offset, size):
+    """9.3: `size` bytes of the neighbour's misc RAM through the k-th engine."""
+    e = election_engines(g)[k]
+    tx, rx, page = election_places(k)
+    window = (1 << 52) + (e // 32 << 50)
+    t.use(g.file("election_read"), TX=tx, RX=rx, P=page, I=slot, N=size, A=window + g.misc_device + offset,
+          S=g.udma(e) + 0x21038, T=g.udma(e) + 0x1038)
+
+
+def election_parts(g):
+    t = Script(g.file("election_read"), f"hw-registers.md 9.3, {g.name}: N bytes at A to page P, slots I and I+1 of the rings")
+    t.line("host", "write", "P", 1, 0)
+    t.line("desc", "TX+I*10", "D000000+N", 0x5080003, "A")
+    t.line("desc", "RX+I*10", "1000000+N", 0, f"{g.window:X}+P+8")
+    t.line("desc", "TX+I*10+10", 0xD000004, 0x5080003, f"{g.window:X}+P")
+    t.line("desc", "RX+I*10+10", 0x1000004, 0, f"{g.window:X}+P+4")
+    t.w("S", 2)
+    t.w("T", 2)
+    t.line("host", "poll", "P+4", 1, "4us", "4ms")
+
+    t = Script(g.file("election_start"), f"hw-registers.md 10.8 steps 2 and 3, {g.name}: engines, rings, status V")
+    for k, e in enumerate(election_engines(g)):
+        init_engine(t, g, e, 0x3030000, again=True)
+        tx, rx, _ = election_places(k)
+        u = g.udma(e)
+        t.use("queue.trace", T=u + 0x1000, X=u + 0x21000, L=0x400, TX=f"{tx}+{g.window:X}", RX=f"{rx}+{g.window:X}")
+    t.w(f"{g.misc + 0x190:X}", "V")
+
+    t = Script(g.file("election_serials"), f"hw-registers.md 10.8 step 4, {g.name}: serial numbers through all four engines")
+    for k in range(4):
+        remote_read(t, g, k, 0, 0x38, 8)
+    t = Script(g.file("election_offer"), f"hw-registers.md 10.8 step 5, {g.name}: the values LEFT and RIGHT")
+    for word, value in ((0x180, "hi(LEFT)"), (0x184, "lo(LEFT)"), (0x188, "hi(RIGHT)"), (0x18C, "lo(RIGHT)")):
+        t.w(f"{g.misc + word:X}", value)
+    t = Script(g.file("election_exchange"), f"hw-registers.md 10.8 step 6, {g.name}: the neighbours' values")
+    for k in (0, 2):
+        remote_read(t, g, k, 2, 0x180, 16)
+    t = Script(g.file("election_status"), f"hw-registers.md 10.8 steps 7 to 9, {g.name}: status V, that of the neighbours, data gone")
+    t.w(f"{g.misc + 0x190:X}", "V")
+    for k in (0, 2):
+        remote_read(t, g, k, 4, 0x190, 4)
+    for word in (0x18C, 0x188, 0x184, 0x180):
+        t.w(f"{g.misc + word:X}", 0)
+    t = Script(g.file("election_result"), f"hw-registers.md 10.8 step 10, {g.name}: status word V, pod serial number POD")
+    t.w(f"{g.misc + 0x190:X}", "V")
+    t.w(f"{g.misc + 0x194:X}", "hi(POD)")
+    t.w(f"{g.misc + 0x198:X}", "lo(POD)")
+
+
+def election_devices(g):
+    """A node's device in one piece, when no neighbour keeps it waiting: what a driver's log is compared with."""
+    t = Script(g.file("election_secondary"), f"hw-registers.md 10.8, {g.name}: device D of a node of four")
+    t.use(g.file("election_start"), H="H", V=0)
+    t.use(g.file("election_serials"), H="H")
+    t.use(g.file("election_offer"), LEFT="D", RIGHT="D")
+    t.use(g.file("election_exchange"), H="H")
+    t.use(g.file("election_status"), H="H", V=3)
+    t = Script(g.file("election_primary"), f"hw-registers.md 10.2 step 17 and 10.8, {g.name}: device 0; neighbours LEFT and RIGHT")
+    for word in (0x190, 0x194, 0x198):
+        t.r(f"{g.misc + word:X}")
+    for word in (0x24, 0x38, 0x3C):
+        t.line("RNO", f"{g.misc + word:X}", "*")
+    t.use(g.file("election_start"), H="H", V=0xFF0000)
+    t.use(g.file("election_serials"), H="H")
+    t.use(g.file("election_offer"), LEFT="LEFT", RIGHT="RIGHT")
+    t.use(g.file("election_exchange"), H="H")
+    t.use(g.file("election_status"), H="H", V=0xFF0003)
+    t.use(g.file("election_result"), V="V", POD="POD")
+
+
+def halves(value):
+    return value & 0xFFFFFFFF, value >> 32
+
+
+def election(g):
+    """Four devices of one index, one in each node, first as secondaries, then as primaries."""
+    t = Script(g.file("election"), f"hw-registers.md 9 and 10.8, {g.name}: the four nodes of an ultraserver")
+    sides = [(n ^ 1, (n + 1 if n % 2 else n + 3) % 4) for n in range(4)]  # 9.5
+    place = [f"{ELECTION + n * 0x100000:X}" for n in range(4)]
+    page = lambda n, k: f"{ELECTION + n * 0x100000 + k * 0x10000 + 0x8008:X}"
+
+    def each(name, **names):
+        for n in range(4):
+            t.line("device", str(n))
+            t.play(g.file(name), H=place[n], **{k: v(n) if callable(v) else v for k, v in names.items()})
+
+    each("bring_up")
+    for what, index in (("device 5 of each node", 5), ("device 0 of each node", 0)):
+        t.note(what)
+        value = lambda n: index or SERIAL + n
+        each("election_start", V=0 if index else 0xFF0000)
+        each("election_serials")
+        for n in range(4):
+            for k in range(4):
+                t.line("host", "expect", page(n, k), *halves(SERIAL + sides[n][k // 2]))
+        offer = [[index or SERIAL + other for other in sides[n]] for n in range(4)]
+        each("election_offer", LEFT=lambda n: offer[n][0], RIGHT=lambda n: offer[n][1])
+        each("election_exchange")
+        for n in range(4):
+            for side, k in ((0, 0), (1, 2)):
+                left, right = offer[sides[n][side]]
+                t.line("host", "expect", page(n, k), *halves(left)[::-1], *halves(right)[::-1])
+        t.note("a status is there before a neighbour asks for it")
+        for n in range(4):
+            t.line("device", str(n))
+            t.line("write", f"{g.misc + 0x190:X}", 3 if index else 0xFF0003)
+        each("election_status", V=3 if index else 0xFF0003)
+        for n in range(4):
+            for k in (0, 2):
+                t.line("host", "expect", page(n, k), 3 if index else 0xFF0003)
+            t.line("device", str(n))
+            for word in (0x180, 0x184, 0x188, 0x18C):
+                t.line("expect", f"{g.misc + word:X}", 0)
+    t.note("the lowest serial number is that of node 0, and of the pod")
+    each("election_result", V=lambda n: 0x04000303 | n << 16, POD=SERIAL)
+    t.note("7.1: the result outlives a device reset")
+    t.line("device", "2")
+    t.play(g.file("device_reset"))
+    for word, value in ((0x190, 0x04020303), (0x194, SERIAL >> 32), (0x198, SERIAL & 0xFFFFFFFF)):
+        t.line("expect", f"{g.misc + word:X}", value)
+
+
+def write_all():
+    mask_files()
+    queue_file()
+    queue_examples()
+    for g in GENERATIONS:
+        engine_files(g)
+        engine_script(g)
+        probe(g)
+        device_reset(g)
+        special_bring_up(g)
+        copy_file(g)
+        first_copy(g)
+        copies(g)
+        open_device(g)
+        nc_reset(g)
+        if not g.v2:
+            seng_reset(g)
+            election_parts(g)
+            election_devices(g)
+            election(g)
+        process_exit(g)
+        remove(g)
+        metric(g)
+        steady(g)
+
+
+def main():
+    write_all()
+    check = "--check" in sys.argv[1:]
+    stale = 0
+    for name, lines in sorted(FILES.items()):
+        path = os.path.join(HERE, name)
+        text = "\n".join(lines) + "\n"
+        if check:
+            old = open(path).read() if os.path.exists(path) else ""
+            if old != text:
+                print(f"{name} is not what make_traces.py writes")
+                stale += 1
+        else:
+            with open(path, "w", newline="\n") as out:
+                out.write(text)
+    if check:
+        for name in os.listdir(HERE):
+            if name.endswith(".trace") and name not in FILES:
+                print(f"{name} is not written by make_traces.py")
+                stale += 1
+        print(f"{len(FILES)} scripts, {stale} stale")
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":
-    v2_engine()
-    v3_engine("v3_engine.trace", False)
-    v3_engine("v4_engine.trace", True)
-    v3_masks()
-    queue("queue.trace", "hw-registers.md 3.11: queue registers T (M2S) and X (S2M), L descriptors")
-    queue("v3_queue_128_0.trace", "hw-registers.md 10.3: QUE(128, 0, 8192); T 6801000, X 6821000",
-          0x400012340000, 0x400012380000, 0x2000)
-    queue("v3_queue_0_3.trace", "hw-registers.md 10.3: QUE(0, 3, 64); T 82004000, X 82024000",
-          0x400040000000, 0x400040000400, 0x40)
-    v2_bring_up()
-    v2_nc_reset()
-    v2_first_copy()
-    v3_first_copy()
-    v2_process_exit()
+    sys.exit(main())

@@ -1,78 +1,62 @@
-// Reader of the golden register traces in this directory; the format is in README.md.
+// Comparison of a driver's log of register accesses with a golden script of this directory.
 #pragma once
 
 #include <cstdint>
-#include <fstream>
-#include <map>
 #include <sstream>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "tests/golden/script.h"
+
 namespace golden {
 
-struct Access {
-  bool write = false;
-  uint64_t address = 0;
-  bool any = false;  // the value is not compared
-  uint32_t value = 0;
-};
+// The accesses of a script that a driver makes, `use` lines expanded.
+inline std::vector<Step> driver_accesses(const std::string& directory, const std::string& file,
+                                         const Names& names = {}) {
+  return ScriptReader(directory).read(file, ScriptReader::For::kComparison, names).steps;
+}
 
-class TraceReader {
- public:
-  explicit TraceReader(std::string directory) : directory_(std::move(directory)) {}
-
-  using Names = std::map<std::string, uint64_t>;
-  std::vector<Access> read(const std::string& file, const Names& names = {}) const {
-    std::vector<Access> out;
-    append(file, names, out);
-    return out;
+// How many entries of the log from `at` on one step stands for; 0: they differ. A poll stands for
+// all reads up to the first expected value, a "ready" read for those that gave 0xDEADBEEF and one.
+template <typename Log>
+size_t matched(const Log& log, size_t at, const Step& step) {
+  constexpr uint32_t kNotReady = 0xDEAD'BEEF;  // hw-registers.md 7.3
+  for (size_t i = at; i < log.size(); ++i) {
+    if (log[i].address != step.address || log[i].write != (step.op == Op::kWrite)) return 0;
+    if (step.op == Op::kReadReady && log[i].value == kNotReady) continue;
+    if (step.value.accepts(log[i].value)) return i + 1 - at;
+    if (step.op != Op::kPoll) return 0;
   }
+  return 0;
+}
 
- private:
-  static uint64_t number(const std::string& text, const Names& names) {
-    const size_t plus = text.find('+');
-    if (plus != std::string::npos) {
-      return number(text.substr(0, plus), names) + number(text.substr(plus + 1), {});
-    }
-    const auto name = names.find(text);
-    return name != names.end() ? name->second : std::stoull(text, nullptr, 16);
-  }
-
-  void append(const std::string& file, Names names, std::vector<Access>& out) const {
-    std::ifstream in(directory_ + "/" + file);
-    if (!in) throw std::runtime_error("cannot read trace " + file);
-    std::string text;
-    while (std::getline(in, text)) {
-      std::istringstream line(text);
-      std::string op, first, second;
-      line >> op >> first;
-      if (op.empty() || op[0] == '#') continue;
-      if (op == "use") {
-        Names inner;
-        while (line >> second) {
-          const size_t eq = second.find('=');
-          inner[second.substr(0, eq)] = number(second.substr(eq + 1), {});
-        }
-        append(first, inner, out);
-        continue;
+// Empty when the log from entry `from` on is what the steps say; else the first difference.
+// `whole`: the log ends with the steps.
+template <typename Log>
+std::string difference(const Log& log, size_t from, const std::vector<Step>& want, bool whole) {
+  std::ostringstream out;
+  out << std::hex;
+  size_t at = from;
+  for (const Step& step : want) {
+    const size_t used = matched(log, at, step);
+    if (used == 0) {
+      out << "entry " << std::dec << at - from << std::hex << " (line " << std::dec << step.line
+          << std::hex << "): expected " << (step.op == Op::kWrite ? "W " : "R ") << step.address
+          << " " << step.value.value << ", got ";
+      if (at >= log.size()) {
+        out << "the end";
+      } else {
+        out << (log[at].write ? "W " : "R ") << log[at].address << " " << log[at].value;
       }
-      line >> second;
-      if (op == "base") {
-        names[first] = number(second, {});
-        continue;
-      }
-      if (op != "W" && op != "R") throw std::runtime_error(file + ": unknown line " + text);
-      Access access;
-      access.write = op == "W";
-      access.address = number(first, names);
-      access.any = second == "*";
-      if (!access.any) access.value = static_cast<uint32_t>(number(second, names));
-      out.push_back(access);
+      return out.str();
     }
+    at += used;
   }
-
-  std::string directory_;
-};
+  if (whole && at != log.size()) {
+    out << std::dec << log.size() - at << " accesses more than expected, the first " << std::hex
+        << (log[at].write ? "W " : "R ") << log[at].address << " " << log[at].value;
+  }
+  return out.str();
+}
 
 }  // namespace golden

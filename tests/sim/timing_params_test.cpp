@@ -54,6 +54,9 @@ TEST(TimingParams, DefaultsAreThoseOfTrn1) {
   EXPECT_EQ(file.cc_barrier, built_in.cc_barrier);
   EXPECT_EQ(file.nq_entry, built_in.nq_entry);
   EXPECT_EQ(file.mgmt_reset, built_in.mgmt_reset);
+  EXPECT_EQ(file.mgmt_power_sample, built_in.mgmt_power_sample);
+  EXPECT_EQ(file.mgmt_heartbeat, built_in.mgmt_heartbeat);
+  EXPECT_EQ(file.link_wire, built_in.link_wire);
 }
 
 TEST(TimingParams, EveryTimingFileWillDo) {

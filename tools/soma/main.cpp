@@ -25,6 +25,7 @@ void add_device_options(CLI::App& app, MachineOptions& options) {
       ->capture_default_str();
 }
 
+// For machines that serve device nodes.
 void add_machine_options(CLI::App& app, MachineOptions& options) {
   add_device_options(app, options);
   app.add_option("--policy", options.policy, "epoch (repeatable) or overlap")
@@ -61,6 +62,7 @@ class CommandLine {
     down_ = app_.add_subcommand("down", "stop a machine that `up` started");
     down_->add_option("--name", down_name_, "which machine")->capture_default_str();
     add_qemu();
+    add_vfio_user();
     add_describe();
   }
 
@@ -78,7 +80,8 @@ class CommandLine {
       return usage_error(unexpected(chosen(), chosen().remaining(true)));
     } catch (const CLI::RequiredError&) {
       if (argc > 1) return usage_error(unexpected(app_, {argv[1]}));
-      return usage_error("a command is required: run, up, exec, down, qemu or describe (--help)");
+      return usage_error(
+          "a command is required: run, up, exec, down, qemu, vfio-user or describe (--help)");
     } catch (const CLI::ParseError& error) {
       return usage_error(error.what());
     }
@@ -115,12 +118,33 @@ class CommandLine {
         ->capture_default_str();
     qemu_->add_option("--report", qemu_options_.report, "write what the machine did to this file");
   }
+  void add_vfio_user() {
+    vfio_user_ = app_.add_subcommand(
+        "vfio-user", "serve devices to virtual machine monitors over the vfio-user protocol");
+    add_device_options(*vfio_user_, vfio_user_options_.machine);
+    vfio_user_->add_option("--socket,--socket-path", vfio_user_options_.socket,
+                           "where to listen; several devices listen at SOCKET.0, SOCKET.1, ...");
+    vfio_user_->add_option("--device", vfio_user_options_.device,
+                           "only this device of the platform, at SOCKET itself");
+    vfio_user_
+        ->add_option("--revision", vfio_user_options_.revision,
+                     "PCI revision id: silicon, emulator, qemu or a number")
+        ->capture_default_str();
+    vfio_user_->add_option("--report", vfio_user_options_.report,
+                           "write what the machine did to this file");
+  }
   void add_describe() {
     describe_ = app_.add_subcommand("describe", "print platforms, timing, the support matrix");
     add_machine_options(*describe_, describe_options_.machine);
     describe_->add_flag("--json", describe_options_.json, "as JSON");
     describe_->add_flag("--timing", describe_options_.timing, "every timing parameter");
     describe_->add_flag("--support", describe_options_.support, "what works and what does not");
+    CLI::Option* registers = describe_->add_flag("--registers", describe_options_.registers,
+                                                 "every known register of the generation");
+    describe_
+        ->add_flag("--unsupported", describe_options_.unsupported,
+                   "of the registers, those that are known but not modelled")
+        ->needs(registers);
   }
 
   const CLI::App& chosen() const {
@@ -147,6 +171,10 @@ class CommandLine {
     if (down_->parsed()) return down(down_name_);
     qemu_options_.arguments = command_;
     if (qemu_->parsed()) return qemu(qemu_options_);
+    if (vfio_user_->parsed()) {
+      if (vfio_user_options_.socket.empty()) return usage_error("vfio-user needs --socket PATH");
+      return vfio_user(vfio_user_options_);
+    }
     describe_options_.platform_given = describe_->count("--platform") > 0;
     return describe(describe_options_);
   }
@@ -157,11 +185,13 @@ class CommandLine {
   CLI::App* exec_ = nullptr;
   CLI::App* down_ = nullptr;
   CLI::App* qemu_ = nullptr;
+  CLI::App* vfio_user_ = nullptr;
   CLI::App* describe_ = nullptr;
   RunOptions run_options_;
   UpOptions up_options_;
   ExecOptions exec_options_;
   QemuOptions qemu_options_;
+  VfioUserOptions vfio_user_options_;
   DescribeOptions describe_options_;
   std::string down_name_ = "default";
   std::vector<std::string> command_;

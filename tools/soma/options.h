@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,12 +58,22 @@ struct QemuOptions {
   std::vector<std::string> arguments;
 };
 
+struct VfioUserOptions {
+  MachineOptions machine;
+  std::string socket;
+  std::optional<size_t> device;  // one of the platform's; all of them without
+  std::string revision = "silicon";
+  std::string report;
+};
+
 struct DescribeOptions {
   MachineOptions machine;
   bool platform_given = false;
   bool json = false;
   bool timing = false;
   bool support = false;
+  bool registers = false;
+  bool unsupported = false;  // of the registers, only those that are known but not modelled
 };
 
 // The platform and its timing with the overrides applied; every error is one of the command line.
@@ -74,11 +85,13 @@ base::Result<Configuration> load_configuration(const MachineOptions& options);
 
 // Each runs one command and returns the exit code of the process.
 int describe(const DescribeOptions& options);
+void describe_registers(const config::Platform& platform, bool unsupported, bool json);
 int run(const RunOptions& options);
 int up(const UpOptions& options);
 int exec(const ExecOptions& options);
 int down(const std::string& name);
 int qemu(const QemuOptions& options);
+int vfio_user(const VfioUserOptions& options);
 
 // "soma: message" on stderr.
 void complain(const std::string& message);
