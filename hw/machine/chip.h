@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <systemc>
 #include <vector>
@@ -79,7 +80,7 @@ class Chip final : public sc_core::sc_module, private EndpointOwner {
   BlockSocket nq_socket_;
   BlockSocket pe_socket_;
   BlockSocket management_socket_;
-  BlockSocket inert_socket_;
+  std::optional<BlockSocket> inert_socket_;  // v3 and v4: an unbound socket does not elaborate
 };
 
 }  // namespace hw
