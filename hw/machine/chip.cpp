@@ -182,10 +182,9 @@ void Chip::connect() {
     put(map.topsp_nq(t), nq_socket_, (map.ncs() + t) * NqBlock::kBytes,
         "cc" + std::to_string(t) + ".nq");
   }
-  if (map.preprocs() + map.spare_topsps() != 0) {
-    inert_socket_ = std::make_unique<BlockSocket>("inert", inert_);
-  }
   const auto put_inert = [&](const contract::Window& at, const char* name, uint32_t k) {
+    // A socket must be bound, so it exists only where something is behind it.
+    if (inert_socket_ == nullptr) inert_socket_ = std::make_unique<BlockSocket>("inert", inert_);
     const std::string text = label_ + "." + name + std::to_string(k);
     ok = ok &&
          fabric_.map(at.device, at.size, *inert_socket_, inert_.add(text), text, Space::kBlock);
