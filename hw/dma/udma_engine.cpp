@@ -140,6 +140,7 @@ void UdmaEngine::drop_erroneous(const Packet& packet) {
   Queue& q = queues_[packet.queue];
   const uint32_t n[2] = {packet.tx_descriptors, packet.rx_descriptors};
   for (Half h : {kM2s, kS2m}) {
+    note(h, packet.noted[h]);
     HalfQueue& half = q.half[h];
     half.current = half.current.plus(n[h], half.length);
     half.visible -= n[h];

@@ -65,8 +65,7 @@ Chip::Chip(const sc_core::sc_module_name& name, uint32_t number, const ChipConte
       cc_socket_("cc", cc_cores_),
       nq_socket_("nq", notifications_),
       pe_socket_("pe", pe_counters_),
-      management_socket_("mgmt", management_),
-      inert_socket_("inert", inert_) {
+      management_socket_("mgmt", management_) {
   fabric().set_host(params().host);
   fabric().set_tracer(context_.params.tracer);
   connect();
@@ -184,9 +183,11 @@ void Chip::connect() {
         "cc" + std::to_string(t) + ".nq");
   }
   const auto put_inert = [&](const contract::Window& at, const char* name, uint32_t k) {
+    // A socket must be bound, so it exists only where something is behind it.
+    if (inert_socket_ == nullptr) inert_socket_ = std::make_unique<BlockSocket>("inert", inert_);
     const std::string text = label_ + "." + name + std::to_string(k);
-    ok =
-        ok && fabric_.map(at.device, at.size, inert_socket_, inert_.add(text), text, Space::kBlock);
+    ok = ok &&
+         fabric_.map(at.device, at.size, *inert_socket_, inert_.add(text), text, Space::kBlock);
   };
   for (uint32_t p = 0; p < map.preprocs(); ++p) put_inert(map.preproc(p), "preproc", p);
   for (uint32_t s = 0; s < map.spare_topsps(); ++s) put_inert(map.spare_topsp(s), "spare_cc", s);

@@ -79,7 +79,7 @@ class Chip final : public sc_core::sc_module, private EndpointOwner {
   BlockSocket nq_socket_;
   BlockSocket pe_socket_;
   BlockSocket management_socket_;
-  BlockSocket inert_socket_;
+  std::unique_ptr<BlockSocket> inert_socket_;  // where the chip has such windows
 };
 
 }  // namespace hw

@@ -274,5 +274,287 @@ TEST(Signals, BroadcastReachesTheEnginesOfTheCore) {
   }
 }
 
+// A chain: each link rings the S2M and M2S doorbells of its own queue for the next one.
+TEST(Signals, AQueueFeedsItself) {
+  DmaBench b;
+  auto p = b.setup(0, 4);
+  b.fill(b.hbm(0, kA), 64, 5);
+  const uint64_t unit = b.map().udma(0).device;
+  constexpr uint32_t kLinks = 5;
+  for (uint32_t i = 0; i < kLinks; ++i) {
+    b.copy(p, b.hbm(0, kA) + i, b.hbm(0, kB) + i, 1);
+    const uint64_t next = b.hbm(0, kC) + (i + 1 < kLinks ? 0 : 4);
+    b.copy(p, next, unit + DmaBench::reg(kS2m, 4, udma::kM2sQTailInc), 4);
+    b.copy(p, next, unit + DmaBench::reg(kM2s, 4, udma::kM2sQTailInc), 4);
+  }
+  base::store<uint32_t>(b.at(b.hbm(0, kC), 8), 3);
+  b.doorbell(p, 3, 3);
+  b.run();
+  EXPECT_TRUE(b.same(b.hbm(0, kA), b.hbm(0, kB), kLinks));
+  EXPECT_EQ(b.counters.packets, 15u);
+  EXPECT_EQ(b.counters.bad_doorbells, 2u);  // of zero, at the end
+  EXPECT_EQ(b.read(0, DmaBench::reg(kM2s, 4, udma::kM2sQCurrent)), 0x4000'000Fu);
+  EXPECT_EQ(b.counters.dma_errors, 0u);
+}
+
+// The engine reads the registers of the queue that it is working on, in the middle of a run.
+TEST(Signals, ReadsOfItsOwnRegisters) {
+  DmaBench b;
+  auto p = b.setup(0, 0);
+  b.fill(b.hbm(0, kA), 4096, 5);
+  const uint64_t queue = b.map().udma(0).device + DmaBench::reg(kM2s, 0, 0);
+  const uint64_t semaphore = b.map().nc_semaphores(0);
+  for (uint32_t i = 0; i < 40; ++i) {
+    b.copy(p, b.hbm(0, kA), b.hbm(0, kB), 4096);
+    if (i % 3 == 0) b.copy(p, queue + udma::kM2sQStatus, b.hbm(0, kC) + 0x1000, 48);
+    if (i % 3 == 1) b.copy(p, queue + udma::kM2sQCurrent, b.hbm(0, kC) + 4 * i, 4);
+    if (i % 3 == 2) b.copy(p, queue + udma::kM2sQHead, semaphore, 4);
+  }
+  b.doorbell(p, 80, 80);
+  b.run();
+  EXPECT_EQ(b.counters.packets, 80u);
+  EXPECT_EQ(b.counters.dma_errors, 0u);
+  // Of packet 3, which is current as long as it moves, and is counted when it ends.
+  EXPECT_EQ(base::load<uint32_t>(b.at(b.hbm(0, kC) + 4, 4)), 0x4000'0004u);
+  EXPECT_EQ(b.recorder.stores.size(), 13u);
+}
+
+TEST(Signals, AQueueStopsAndResetsItself) {
+  DmaBench b;
+  auto p = b.setup(0, 0);
+  b.fill(b.hbm(0, kA), 64, 5);
+  const uint64_t unit = b.map().udma(0).device;
+  base::store<uint32_t>(b.at(b.hbm(0, kC), 8), 0x0300'0000);
+  base::store<uint32_t>(b.at(b.hbm(0, kC) + 4, 4), 0x100);
+  b.copy(p, b.hbm(0, kC), unit + DmaBench::reg(kM2s, 0, udma::kM2sQCfg), 4);
+  for (uint32_t i = 0; i < 200; ++i) b.copy(p, b.hbm(0, kA), b.hbm(0, kB), 17000);
+  b.doorbell(p, 201, 201);
+  b.run();
+  EXPECT_EQ(b.counters.packets, 2u);  // the one that was in flight finished
+  b.write(0, DmaBench::reg(kM2s, 0, udma::kM2sQCfg), 0x0303'0000);
+  b.run();
+  EXPECT_EQ(b.counters.packets, 201u);
+  b.copy(p, b.hbm(0, kC) + 4, unit + DmaBench::reg(kM2s, 0, udma::kM2sQSwCtrl), 4);
+  b.copy(p, b.hbm(0, kA), b.hbm(0, kB), 64);
+  b.doorbell(p, 1, 2);
+  b.run();
+  EXPECT_EQ(b.counters.packets, 202u);
+  EXPECT_EQ(b.read(0, DmaBench::reg(kM2s, 0, udma::kM2sQTail)), 0x4000'0000u);
+  EXPECT_EQ(b.read(0, DmaBench::reg(kS2m, 0, udma::kM2sQTail)), 0x4000'00CBu);
+  EXPECT_EQ(b.counters.dma_errors, 0u);
+}
+
+TEST(Lengths, ZeroIs64KibOnlyWhereTheConfigurationSaysSo) {
+  for (const bool is_64k : {false, true}) {
+    DmaBench b;
+    auto p = b.setup(0, 0);
+    b.write(0, udma::kM2sPktLenCfg, is_64k ? 0x010F'FFFF : 0x000F'FFFF);
+    b.fill(b.hbm(0, kA), 65536, 5);
+    b.push(p.tx, desc::tx_copy(b.hbm(0, kA), 0, 0));
+    b.push(p.rx, desc::rx(b.hbm(0, kB), 0, 0));  // a receive buffer of 64 KiB either way
+    b.copy(p, b.hbm(0, kA), b.hbm(0, kC), 3);
+    b.doorbell(p, 2, 2);
+    b.run();
+    EXPECT_EQ(b.counters.bytes, is_64k ? 65539u : 3u);
+    EXPECT_EQ(b.same(b.hbm(0, kA), b.hbm(0, kB), 65536), is_64k);
+    EXPECT_EQ(b.same(b.hbm(0, kA), b.hbm(0, kC), 3), true);
+    EXPECT_EQ(b.counters.packets, 2u);
+    EXPECT_EQ(b.read(0, DmaBench::reg(kS2m, 0, udma::kM2sQCurrent)), 0x4000'0002u);
+  }
+}
+
+TEST(Lengths, EmptyBuffersInsideAPacketAndUnmappedEmptyOnes) {
+  DmaBench b;
+  auto p = b.setup(0, 0);
+  b.write(0, udma::kM2sPktLenCfg, 0x000F'FFFF);
+  b.fill(b.hbm(0, kA), 64, 5);
+  b.push(p.tx, desc::tx_copy(0x7'0000'0000, 0, 0, desc::kFirst));  // nothing is read there
+  b.push(p.tx, desc::tx_copy(b.hbm(0, kA), 20, 0, 0));
+  b.push(p.tx, desc::tx_copy(b.hbm(0, kA), 0, 0, 0));
+  b.push(p.tx, desc::tx_copy(b.hbm(0, kA) + 20, 13, 0, desc::kLast));
+  b.push(p.rx, desc::rx(b.hbm(0, kB), 64, 0));
+  b.doorbell(p, 4, 1);
+  b.run();
+  EXPECT_TRUE(b.same(b.hbm(0, kA), b.hbm(0, kB), 33));
+  EXPECT_EQ(b.counters.dma_errors, 0u);
+}
+
+TEST(Lengths, ALimitOfTheConfiguration) {
+  for (const uint32_t limit : {100u, 101u, 0u}) {
+    DmaBench b;
+    auto p = b.setup(0, 0);
+    b.write(0, udma::kM2sPktLenCfg, 0x0100'0000 | limit);
+    b.copy(p, b.hbm(0, kA), b.hbm(0, kB), 101);
+    b.doorbell(p, 1, 1);
+    b.run();
+    EXPECT_EQ(b.cause(0, kM2s), limit == 100 ? 1u << 13 : 0u) << limit;
+  }
+}
+
+TEST(Lengths, DescriptorsPerPacket) {
+  struct Row {
+    uint32_t config, limit;
+  };
+  for (const Row row : {Row{0, 128}, Row{0x1'0041, 65}, Row{3, 3}, Row{0xFFFF, 128}}) {
+    for (const uint32_t more : {0u, 1u}) {
+      DmaBench b;
+      auto p = b.setup(0, 0);
+      b.write(0, udma::kM2sDescPrefCfg2, row.config);
+      const uint32_t n = row.limit + more;
+      b.fill(b.hbm(0, kA), n, 5);
+      for (uint32_t i = 0; i < n; ++i) {
+        b.push(p.tx, desc::tx_copy(b.hbm(0, kA) + i, 1, 0,
+                                   (i == 0 ? desc::kFirst : 0) | (i + 1 == n ? desc::kLast : 0)));
+      }
+      b.push(p.rx, desc::rx(b.hbm(0, kB), n, 0));
+      b.doorbell(p, n, 1);
+      b.run();
+      EXPECT_EQ(b.cause(0, kM2s), more != 0 ? 1u << 14 : 0u) << row.config;
+      EXPECT_EQ(b.same(b.hbm(0, kA), b.hbm(0, kB), n), more == 0);
+    }
+  }
+}
+
+// More receive descriptors than 16 bits count.
+TEST(Lengths, ReceiveDescriptorsOfOneByte) {
+  DmaBench b;
+  constexpr uint32_t kLength = 70'001;
+  auto p = b.setup(0, 0, b.hbm(1, 0x2'0000'0000), b.hbm(1, 0x2'0100'0000), kLength);
+  b.fill(b.hbm(0, kA), kLength, 5);
+  b.push(p.tx, desc::tx_copy(b.hbm(0, kA), 65535, 0, desc::kFirst));
+  b.push(p.tx, desc::tx_copy(b.hbm(0, kA) + 65535, kLength - 65535, 0, desc::kLast));
+  for (uint32_t i = 0; i < kLength; ++i) b.push(p.rx, desc::rx(b.hbm(0, kB) + i, 1, 0));
+  b.doorbell(p, 2, kLength);
+  b.run();
+  EXPECT_TRUE(b.same(b.hbm(0, kA), b.hbm(0, kB), kLength));
+  EXPECT_EQ(b.counters.descriptors, kLength + 2u);
+  EXPECT_EQ(b.read(0, DmaBench::reg(kS2m, 0, udma::kM2sQCurrent)), 0x8000'0000u);
+}
+
+TEST(Rings, AnyLengthInAnyMemory) {
+  DmaBench b;
+  b.fill(b.hbm(0, kA), 64, 5);
+  const uint64_t sbuf = b.map().nc(1).device + 0x100;
+  struct Row {
+    uint64_t tx, rx;
+    uint32_t length;
+  };
+  uint32_t q = 0;
+  for (const Row row : {Row{sbuf & ~63ull, (sbuf & ~63ull) + 0x1000, 33},
+                        Row{b.host_address(0), b.host_address(0x1000), 1},
+                        Row{b.hbm(1, 0), b.host_address(0x2000), 7},
+                        Row{b.hbm(0, 0x1'0000'0000), b.hbm(1, 0x1'0000'0000), 0xFF'FFFF}}) {
+    auto p = b.setup(3, q++, row.tx, row.rx, row.length);
+    for (uint32_t i = 0; i < 70; ++i) {
+      std::memset(b.at(b.hbm(0, kB), 64), 0, 64);
+      b.copy(p, b.hbm(0, kA), b.hbm(0, kB), 64);
+      b.doorbell(p, 1, 1);
+      b.run();
+      ASSERT_TRUE(b.same(b.hbm(0, kA), b.hbm(0, kB), 64)) << row.length << " " << i;
+    }
+    EXPECT_EQ(b.read(3, DmaBench::reg(kM2s, p.q, udma::kM2sQRingLength)), row.length);
+    EXPECT_EQ(b.read(3, DmaBench::reg(kM2s, p.q, udma::kM2sQTail)),
+              70 % row.length | ((1 + 70 / row.length) & 3) << 30);
+  }
+  EXPECT_EQ(b.counters.dma_errors, 0u);
+}
+
+TEST(Rings, NothingIsReadPastTheTail) {
+  DmaBench b;
+  auto p = b.setup(0, 0);
+  b.copy(p, b.hbm(0, kA), b.hbm(0, kB), 64);
+  std::memset(b.at(p.tx.base + 16, 160), 0xFF, 160);
+  std::memset(b.at(p.rx.base + 16, 160), 0xFF, 160);
+  b.doorbell(p, 1, 10);
+  b.run();
+  EXPECT_EQ(b.counters.packets, 1u);
+  EXPECT_EQ(b.counters.dma_errors, 0u);
+  EXPECT_EQ(b.read(0, DmaBench::reg(kM2s, 0, udma::kM2sQHead)), 0x4000'0001u);
+  EXPECT_EQ(b.read(0, DmaBench::reg(kS2m, 0, udma::kM2sQHead)), 0x4000'000Au);
+}
+
+TEST(Rings, ThePrefetchBufferHolds128) {
+  DmaBench b;
+  auto p = b.setup(0, 0);
+  b.doorbell(p, 0, 500);
+  b.run();
+  EXPECT_EQ(b.read(0, DmaBench::reg(kS2m, 0, udma::kM2sQHead)), 0x4000'0080u);
+  EXPECT_EQ(b.read(0, DmaBench::reg(kS2m, 0, udma::kM2sQTail)), 0x4000'01F4u);
+  EXPECT_EQ(b.read(0, DmaBench::reg(kS2m, 0, udma::kM2sQCurrent)), 0x4000'0000u);
+}
+
+TEST(Rings, BaseAndLengthOfAnEmptyQueueAreRewrittenWithoutReset) {
+  DmaBench b;
+  auto p = b.setup(0, 0, 32);
+  b.fill(b.hbm(0, kA), 64, 5);
+  for (uint32_t i = 0; i < 5; ++i) b.copy(p, b.hbm(0, kA), b.hbm(0, kB), 8);
+  b.doorbell(p, 5, 5);
+  b.run();
+  for (const Half h : {kM2s, kS2m}) {
+    Ring& ring = h == kM2s ? p.tx : p.rx;
+    ring.base = b.hbm(0, kC) + h * 0x1000;
+    ring.length = 8;
+    b.write(0, DmaBench::reg(h, 0, udma::kM2sQRingBaseLo), static_cast<uint32_t>(ring.base));
+    b.write(0, DmaBench::reg(h, 0, udma::kM2sQRingBaseHi), static_cast<uint32_t>(ring.base >> 32));
+    b.write(0, DmaBench::reg(h, 0, udma::kM2sQRingLength), 8);
+  }
+  for (uint32_t i = 0; i < 6; ++i) b.copy(p, b.hbm(0, kA) + i, b.hbm(1, kB) + i, 1);
+  b.doorbell(p, 6, 6);  // slots 5, 6, 7, 0, 1, 2 of the new ring
+  b.run();
+  EXPECT_TRUE(b.same(b.hbm(0, kA), b.hbm(1, kB), 6));
+  EXPECT_EQ(b.counters.dma_errors, 0u);
+  EXPECT_EQ(b.read(0, DmaBench::reg(kM2s, 0, udma::kM2sQCurrent)), 0x8000'0003u);
+}
+
+TEST(Order, StrongOrderedWritesAreBarriersFromV3On) {
+  for (const Gen gen : {Gen::kV2, Gen::kV3, Gen::kV4}) {
+    DmaBench::Config config;
+    config.gen = gen;
+    DmaBench b(config);
+    auto p = b.setup(0, 0);
+    b.push(p.tx, desc::tx_copy(b.hbm(0, kA), 17, 0));
+    Descriptor strong = desc::rx(b.hbm(0, kB), 17, 0);
+    strong.w0 |= desc::kStrongOrder;
+    b.push(p.rx, strong);
+    b.copy(p, b.hbm(0, kA), b.hbm(0, kC), 17);
+    b.doorbell(p, 2, 2);
+    const base::Ps first = 770'000 + 2000;
+    EXPECT_EQ(b.run(), gen == Gen::kV2 ? first + 2000 : first + 510'000);
+  }
+}
+
+// hw-registers.md 3.10 step 28: drivers of v3 and v4 mask the cause on the compute-side engines.
+TEST(Rings, MaskedMismatchesAreHarmlessAfterTheDriversInitialisation) {
+  for (const Gen gen : {Gen::kV3, Gen::kV4}) {
+    DmaBench::Config config;
+    config.gen = gen;
+    DmaBench b(config);
+    constexpr uint32_t kSecond = udma::kSecondaryIrqStride;
+    b.write(0, udma::kSecondaryIrq + udma::kSecondaryIrqMaskClear, 0xF000'0000);
+    b.write(0, udma::kSecondaryIrq + kSecond + udma::kSecondaryIrqMaskClear, 0x0000'10F8);
+    const uint32_t m2s = b.read(0, udma::kSecondaryIrq + udma::kSecondaryIrqMask);
+    const uint32_t s2m = b.read(0, udma::kSecondaryIrq + kSecond + udma::kSecondaryIrqMask);
+    EXPECT_EQ(m2s, 0xF000'0000u);
+    EXPECT_EQ(s2m, 0x10F8u);
+    b.write(0, udma::kSecondaryIrq + udma::kSecondaryIrqMask, m2s | 0x2'0000);
+    b.write(0, udma::kSecondaryIrq + udma::kSecondaryIrqAbortMask, m2s | 0x2'0000);
+    b.write(0, udma::kSecondaryIrq + kSecond + udma::kSecondaryIrqMask, s2m | 0x800);
+    b.write(0, udma::kSecondaryIrq + kSecond + udma::kSecondaryIrqAbortMask, s2m | 0x800);
+    auto p = b.setup(0, 0, 8);
+    b.fill(b.hbm(0, kA), 8, 5);
+    for (uint32_t i = 0; i < 8; ++i) b.copy(p, b.hbm(0, kA) + i, b.hbm(0, kB) + i, 1);
+    for (uint32_t lap = 0; lap < 5; ++lap) {  // the same descriptors, lap after lap
+      std::memset(b.at(b.hbm(0, kB), 8), 0, 8);
+      b.doorbell(p, 8, 8);
+      b.run();
+      EXPECT_TRUE(b.same(b.hbm(0, kA), b.hbm(0, kB), 8));
+    }
+    EXPECT_EQ(b.counters.dma_errors, 0u);
+    EXPECT_EQ(b.read(0, udma::kM2sState), 0u);
+    EXPECT_EQ(b.cause(0, kM2s), 1u << 17);  // noted, not more
+    EXPECT_EQ(b.read(0, udma::kPrimaryIrq + 3 * udma::kPrimaryIrqStride), 0u);
+  }
+}
+
 }  // namespace
 }  // namespace hw
