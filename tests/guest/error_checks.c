@@ -65,6 +65,7 @@ static void check_flaw(struct device* d, unsigned flaw) {
   doorbell_tx(&q);
   ok(STATE_ABORTED(reg_read(d, q.unit + M2S_STATE) | reg_read(d, q.unit + S2M_STATE)),
      "3.7: the engine stays aborted");
+  queue_restart(&q);  // otherwise it would run into the same descriptor
   reg_write(d, q.unit + M2S_CHANGE_STATE, STATE_NORMAL);
   reg_write(d, q.unit + S2M_CHANGE_STATE, STATE_NORMAL);
   ok(works(&q), "3.7: the command for normal operation recovers it");

@@ -1,10 +1,11 @@
 // Drives an emulated Neuron device from inside a guest, with nothing but /sys/bus/pci, memory whose
 // physical address is known, and the register specification: what a kernel driver's author has.
 //
-// usage: guest_test [--once | --leave-busy | --other-boot]
+// usage: guest_test [--once | --leave-busy | --after-boot | --other-boot]
 //   (nothing)      all checks, removal of the device and a new scan, all checks again, measurements
 //   --once         all checks once
-//   --leave-busy   gives the DMA engines hours of work and ends: the guest is to be reset now
+//   --leave-busy   gives the DMA engines work and ends: the guest is to be reset now
+//   --after-boot   the device is as at power on; then all checks once
 //   --other-boot   no device; exit status 0 at the first, third... boot since the machine's power
 //   on
 //
@@ -63,8 +64,9 @@ int main(int argc, char** argv) {
     leave_busy(&device);
     return verdict();
   }
+  if (strcmp(mode, "--after-boot") == 0) check_after_boot(&device);
   check_all(&device);
-  if (strcmp(mode, "--once") != 0) {
+  if (mode[0] == 0) {
     say("--- removal");
     check_removal(&device);
     check_all(&device);

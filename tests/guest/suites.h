@@ -12,8 +12,9 @@ void check_queues(struct device* device);  // doorbells, barriers, resets, shape
 void check_dma_errors(struct device* device);
 void check_semaphores(struct device* device);
 void check_notifications(struct device* device);
-void check_removal(struct device* device);  // removes and finds it again
-void leave_busy(struct device* device);     // transfers under way, for a reset of the guest
+void check_after_boot(struct device* device);  // after leave_busy and a reset of the guest
+void check_removal(struct device* device);     // removes and finds it again
+void leave_busy(struct device* device);        // transfers under way, for a reset of the guest
 void measure(struct device* device);
 
 // A reset request with its handshake (sections 8.1, 8.2); false if it was not served in time.
