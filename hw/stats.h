@@ -2,6 +2,7 @@
 // same whether payload moves or is elided, but for elided_bytes and elided_reads.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -28,9 +29,12 @@ struct Counters {
 };
 
 // Register accesses that no block models, by block and name or offset. Ordered, so that reports are
-// repeatable.
+// repeatable. A scan cannot fill it: past kDistinct entries of one kind, further ones are counted
+// together.
 class AccessLog {
  public:
+  static constexpr size_t kDistinct = 512;
+
   enum class Kind : uint8_t {
     kUnknown,      // no register at the offset, or no block at the address
     kUnsupported,  // a known register whose effect is not modelled
@@ -40,7 +44,17 @@ class AccessLog {
   using Key = std::tuple<std::string, Kind, std::string, bool>;  // block, kind, register, write
 
   void count(std::string_view block, Kind kind, std::string_view reg, bool write) {
-    ++entries_[Key(block, kind, reg, write)];
+    Key key(block, kind, reg, write);
+    auto at = entries_.find(key);
+    if (at == entries_.end()) {
+      if (distinct_[static_cast<size_t>(kind)] == kDistinct) {
+        key = Key("all", kind, "other places", write);
+      } else {
+        ++distinct_[static_cast<size_t>(kind)];
+      }
+      at = entries_.emplace(std::move(key), 0).first;
+    }
+    ++at->second;
   }
   const std::map<Key, uint64_t>& entries() const { return entries_; }
   uint64_t total(Kind kind) const {
@@ -51,6 +65,7 @@ class AccessLog {
 
  private:
   std::map<Key, uint64_t> entries_;
+  size_t distinct_[4] = {};  // per kind
 };
 
 // Receives spans; a trace back end implements it. Blocks hold a Tracer* that may be null.

@@ -58,6 +58,10 @@ class Bench:
         self.add("construct_mib", int(kib) / 1024)
         self.add("data", self.one_execution(256 * MIB, 8)[0])
         self.add("replay", int(self.wall("bench_replay", str(256 * MIB), str(CHUNK))[1]) / 1e9)
+        read, first, to_device, to_host = self.wall("bench_attached")[1].split()
+        self.add("attached_read", int(read) / 1e3)
+        self.add("attached_first", int(first) / 1e3)
+        self.add("attached_copy", min(int(to_device), int(to_host)) / 1e3)
         seconds, mib = self.one_execution(1024 * MIB, 16, "--timing-only")
         self.add("elided", seconds)
         self.add("elided_mib", mib)
@@ -85,6 +89,9 @@ def table(bench):
         row("two-rank all-reduce, fp32, 1 GiB, timing only, one execution", "elided", "s", "0.2 s"),
         row("the same, largest resident set of a process", "elided_mib", "MiB",
             "no payload: far below 1024 MiB"),
+        row("register read of a guest, without QEMU's part", "attached_read", "us", "100 us"),
+        row("first copy of 64 MiB from a guest to a device", "attached_first", "GB/s", "0.4 GB/s"),
+        row("later copies, the slower direction", "attached_copy", "GB/s", "0.4 GB/s"),
     ]
     lines = ["| measurement | median | spread | goal |", "|---|---|---|---|"]
     lines += ["| " + " | ".join(row) + " |" for row in rows]

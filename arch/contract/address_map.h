@@ -38,6 +38,7 @@ constexpr uint64_t kSemaphoreBlock = 0x2000;
 constexpr uint64_t kUdmaUnit = 0x4'0000;  // UDMA registers of one engine
 constexpr uint64_t kSdmaUnit = 0x7000;
 constexpr uint64_t kNqBlock = 0x1000;
+constexpr uint64_t kSdmaTraceNq = 0x1000;  // DMA-trace notification block in the SDMA wrapper, 3.8
 constexpr uint64_t kMiscRamBytes = 0x1000;
 constexpr uint64_t kS2mOffset = 0x2'0000;            // S2M half of a UDMA unit
 constexpr uint64_t kFirmwareReserved = 16ull << 20;  // lowest bytes of each HBM stack, 2.6
@@ -185,6 +186,19 @@ struct AddressMap {
   constexpr Window topsp_nq(uint32_t t) const {
     if (v2()) return linear(kApbV2 + 0xE0'4000 + t * 0x4'0000ull, kNqBlock);
     return in_io(t / 8, 0x06A0'0000 + (t % 8) * 0x4'0000ull, kNqBlock);
+  }
+  // Windows that software may name but where nothing is modelled: memory of the pre-processing
+  // blocks (2.4, no BAR0 window), CC-cores without a software index (hardware 8, 9, 18, 19).
+  constexpr uint32_t preprocs() const { return v2() ? 0 : 4; }
+  constexpr Window preproc(uint32_t p) const {
+    return {0x12'0000'0000 + (p & 1) * 0x40'0000'0000ull + (p >> 1) * kDie, 0, 0x034C'0000};
+  }
+  constexpr uint32_t spare_topsps() const { return v2() ? 0 : 4; }
+  constexpr Window spare_topsp(uint32_t s) const {
+    const uint64_t die = s / 2;
+    const uint64_t k = 8 + s % 2;
+    return {0x82'8000'0000 + k * 0x4000'0000 + die * kDie,
+            0xF000'0000 + die * 0x280'0000 + k * topsp::kWindow, topsp::kWindow};
   }
   constexpr Window misc_ram() const {
     if (v2()) return linear(kApbV2 + 0xFA'0000, kMiscRamBytes);

@@ -18,12 +18,13 @@ enum class NqType : uint8_t {
 // 32 bytes, little-endian, written in one piece. The phase is 1 on the first lap of a ring that
 // starts zeroed and flips at each wrap; an entry is new while its phase equals the consumer's.
 struct NqEntry {
-  uint32_t header = 0;     // phase [31], engine or CC-core index [15:8], NqType [3:0]
-  uint32_t payload = 0;    // NOTIFY: the instruction's payload; ERROR: error code; TRACE: opcode
+  uint32_t header = 0;  // phase [31], engine, CC-core or DMA queue [15:8], NqType [3:0]
+  // NOTIFY: the instruction's payload; ERROR: error code; TRACE: opcode; TRACE_DMA: bytes
+  uint32_t payload = 0;
   uint64_t timestamp = 0;  // device time in picoseconds
-  uint64_t debug_id = 0;   // debug id of the instruction, 0 for CC-cores
-  uint32_t pc = 0;         // record index
-  uint32_t info = 0;       // ERROR: detail (address low, semaphore index); else 0
+  uint64_t debug_id = 0;   // debug id of the instruction, 0 for CC-cores; TRACE_DMA: start
+  uint32_t pc = 0;         // record index; TRACE_DMA: pointer of the first descriptor
+  uint32_t info = 0;       // ERROR: detail (address low, semaphore index); TRACE_DMA: descriptors
 
   static constexpr uint32_t kPhase = 1u << 31;
   static constexpr uint32_t make_header(NqType type, uint32_t source, bool phase) {

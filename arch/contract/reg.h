@@ -5,7 +5,19 @@
 
 namespace contract {
 
-enum class Access : uint8_t { kReadWrite, kReadOnly, kWriteOnly };
+enum class Access : uint8_t {
+  kReadWrite,
+  kReadOnly,
+  kWriteOnly,    // reads 0
+  kReadClear,    // reading clears it; writes are ignored
+  kWrite0Clear,  // writing 0 to a bit clears it, writing 1 leaves it
+};
+
+enum class RegKind : uint8_t {
+  kFunction,     // what it does is modelled
+  kStorage,      // holds what is written, and that is all there is to it
+  kUnsupported,  // accepted as storage, its effect is not modelled
+};
 
 // Bits [lsb, lsb + width) of a 32-bit register.
 struct Field {
@@ -29,7 +41,13 @@ struct RegInfo {
   uint32_t count;
   Access access;
   uint32_t reset;
-  bool supported;  // false: accepted as plain storage, its effect is not modelled
+  uint32_t writable;  // bits that hold what is written; the others read as after reset
+  uint8_t gens;       // bit g: generation g (contract::Gen) has it
+  RegKind kind;
+  const char* doc;
+
+  constexpr bool supported() const { return kind != RegKind::kUnsupported; }
+  constexpr bool in(uint8_t gen) const { return ((gens >> gen) & 1) != 0; }
 };
 
 }  // namespace contract

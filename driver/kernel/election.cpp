@@ -192,7 +192,11 @@ void Election::finish(Outcome outcome, const Pod& pod) {
 void Election::run() {
   bool done = false;
   for (const uint32_t links : {kBothLinks, kLinkRight, kLinkLeft}) {
-    if (links != kBothLinks) deadline_ = std::max(deadline_, context_.executor.now() + kFallback);
+    if (links != kBothLinks) {
+      // The first thing an attempt does is to take back what this one's failure told neighbours.
+      context_.executor.wait(this, 2 * kRetry);
+      deadline_ = std::max(deadline_, context_.executor.now() + kFallback);
+    }
     done = !abort_ && attempt(links);
     if (done || abort_) break;
   }

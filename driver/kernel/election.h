@@ -4,7 +4,8 @@
 //
 // Exact: register accesses and their order, retries, deadlines, fallback from both links to the
 // right one to the left one, what user space sees. Decided here: a secondary device stops at a
-// mis-wire (releases differ); a primary also checks that each neighbour names it as the neighbour
+// mis-wire (releases differ); an attempt that falls back waits until neighbours must have seen the
+// failure; a primary also checks that each neighbour names it as the neighbour
 // on the same side, so a rotated ring fails instead of giving every node another idea of the pod;
 // words left by an election that never ended are not adopted.
 #pragma once

@@ -39,11 +39,11 @@ int init_one(const Call& call, const uapi::dma_queue_init& in) {
 
 // A descriptor may only name host memory that some device of the process tracks (3.5.4).
 bool addresses_allowed(const Call& call, const uint8_t* descriptors, uint64_t bytes) {
-  const contract::AddressMap& map = call.device.dhal().map;
   for (uint64_t at = 0; at < bytes; at += kDescriptor) {
     const auto address = base::load<uint64_t>(descriptors + at + 8);
-    const bool host = map.v2() ? map.is_host(address) : (address & map.host_window()) != 0;
-    if (host && !call.driver.is_host_chunk(address, call.caller.tgid)) return false;
+    if (call.device.dhal().names_host(address) &&
+        !call.driver.is_host_chunk(address, call.caller.tgid))
+      return false;
   }
   return true;
 }
@@ -185,18 +185,20 @@ int dma_descriptor_copyout(const Call& call) {
   return call.caller.memory->write(request.buffer, {bounce.bytes(), bytes}) ? 0 : -EFAULT;
 }
 
-// 3.15: a diagnostic that no runtime path uses; refused with the generic failure and counted.
+// 3.15. Live allocations are overwritten without any check.
 int hbm_scrub_start(const Call& call) {
   uapi::hbm_scrub_start request{};
   if (!call.get(request)) return -EFAULT;
   if (request.nc_id >= static_cast<uint32_t>(uapi::kMaxNcPerDevice)) return -EINVAL;
-  call.unsupported("HBM scrub");
-  return -EPERM;
+  return call.device.scrub().start(request.hbm_index, request.nc_id, request.init_val,
+                                   call.caller.tgid);
 }
 
 int hbm_scrub_wait(const Call& call) {
   uapi::hbm_scrub_wait request{};
-  return call.get(request) ? -EPERM : -EFAULT;  // without a start
+  if (!call.get(request)) return -EFAULT;
+  if (request.nc_id >= static_cast<uint32_t>(uapi::kMaxNcPerDevice)) return -EINVAL;
+  return call.device.scrub().wait(request.hbm_index);
 }
 
 }  // namespace driver::ioctls

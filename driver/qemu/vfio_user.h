@@ -105,6 +105,7 @@ class VfioUser final : public FrontEnd, private vfio::DmaMessenger {
   uint16_t next_id_ = 0;
   std::deque<Message> deferred_;  // arrived while a DMA waited for its answer
   size_t deferred_bytes_ = 0;
+  size_t moved_ = 0;  // bytes in this call of serve()
   base::Status broken_;
 };
 

@@ -55,11 +55,11 @@ const RegTable<CcCore>& CcCore::table() {
 }
 
 CcCore::CcCore(const Params& params, const Context& context)
-    : RegBlock(context.log),
+    : RegBlock(context.log, context.fabric.address_map().gen),
       params_(params),
       context_(context),
       pages_(topsp::kWindow, kProgramEnd),
-      semaphores_(pages_, &context.counters) {
+      semaphores_(pages_, &context.counters, &context.log, params.name + ".semaphores") {
   publish();
 }
 

@@ -55,6 +55,7 @@ class CcCore final : public RegBlock<CcCore>,
   static const Region kRegions[5];
 
   static const RegTable<CcCore>& table();
+  std::string instance() const override { return params_.name; }
   bool access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) override;
 
   SemaphoreBlock& semaphores() { return semaphores_; }

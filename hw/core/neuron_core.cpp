@@ -11,7 +11,7 @@ const char* NeuronCore::engine_name(uint32_t e) {
 
 NeuronCore::NeuronCore(const Params& params, const Context& context)
     : pages_(SemaphoreBlock::kBytes, SemaphoreBlock::kBytes),
-      semaphores_(pages_, &context.counters),
+      semaphores_(pages_, &context.counters, &context.log, params.name + ".semaphores"),
       tensors_({params.nc, params.timing_only, params.real_bytes}, context.fabric,
                context.counters) {
   const SequencerContext shared{context.queue, context.fabric, semaphores_,   context.notifications,

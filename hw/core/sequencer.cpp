@@ -126,7 +126,7 @@ const RegTable<Sequencer>& Sequencer::table() {
 
 Sequencer::Sequencer(const Params& params, const SequencerContext& context,
                      const TimingParams& timing)
-    : RegBlock(context.log),
+    : RegBlock(context.log, params.gen),
       context_(context),
       timing_(timing, params.gen, params.engine),
       engine_(params.engine),
@@ -362,6 +362,7 @@ void Sequencer::begin() {
   const base::Ps time = control_time();
   busy_ += time;
   begun_ = start;
+  if (start == now) activity_.add(start, start + time);
   schedule(start + time, kFinish);
 }
 

@@ -50,6 +50,7 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   Sequencer(const Params& params, const SequencerContext& context, const TimingParams& timing);
 
   static const RegTable<Sequencer>& table();
+  std::string instance() const override { return name_; }
 
   contract::EngineStatus status() const { return status_; }
   uint32_t pc() const { return pc_; }

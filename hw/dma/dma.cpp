@@ -3,58 +3,82 @@
 #include <cstring>
 
 #include "contract/regs/errtrig.h"
-#include "contract/regs/nq.h"
 #include "contract/regs/sdma.h"
+#include "hw/nq/nq_block.h"
 
 namespace hw {
 
 using contract::AddressMap;
 
 namespace {
-constexpr uint64_t kSdmaRegisters = 0x1000;  // of the wrapper; the DMA-trace queue follows
-constexpr uint64_t kErrorTriggerBlock = 0x1000;
-}  // namespace
 
-namespace {
-struct SdmaBlock final : RegBlock<SdmaBlock> {
-  using RegBlock::RegBlock;
+constexpr uint64_t kErrorTriggerBlock = 0x1000;
+// Component ids of the trace queues: behind everything else of the chip (hw/machine/chip.cpp).
+constexpr uint32_t kTraceComponents = 0x8000;
+constexpr uint32_t kChipShift = 16;
+
+template <typename Block>
+class PlainBlock : public RegBlock<Block> {
+ public:
+  PlainBlock(AccessLog& log, contract::Gen gen, std::string name)
+      : RegBlock<Block>(log, gen), name_(std::move(name)) {}
+  std::string instance() const override { return name_; }
+
+ private:
+  std::string name_;
+};
+
+struct SdmaBlock final : PlainBlock<SdmaBlock> {
+  using PlainBlock::PlainBlock;
   static const RegTable<SdmaBlock>& table() {
-    static const RegTable<SdmaBlock> t("sdma", contract::sdma::kRegs, kSdmaRegisters, {});
+    static const RegTable<SdmaBlock> t("sdma", contract::sdma::kRegs, contract::kSdmaUnit, {});
     return t;
   }
 };
-struct TraceNqBlock final : RegBlock<TraceNqBlock> {
-  using RegBlock::RegBlock;
-  static const RegTable<TraceNqBlock>& table() {
-    static const RegTable<TraceNqBlock> t("dma_trace_nq", contract::nq::kRegs, contract::kNqBlock,
-                                          {});
-    return t;
-  }
-};
-struct ErrorTriggerBlock final : RegBlock<ErrorTriggerBlock> {
-  using RegBlock::RegBlock;
+struct ErrorTriggerBlock final : PlainBlock<ErrorTriggerBlock> {
+  using PlainBlock::PlainBlock;
   static const RegTable<ErrorTriggerBlock>& table() {
     static const RegTable<ErrorTriggerBlock> t("errtrig", contract::errtrig::kRegs,
                                                kErrorTriggerBlock, {});
     return t;
   }
 };
+
 }  // namespace
 
-class Dma::Storage {
+// What belongs to an engine besides its UDMA unit.
+class Dma::Wrapper {
  public:
-  explicit Storage(AccessLog& log) : sdma_(log), nq_(log), trigger_(log) {}
-  BusTarget& of(Region region) {
-    if (region == kSdma) return sdma_;
-    if (region == kTraceNq) return nq_;
-    return trigger_;
+  Wrapper(const DmaContext& context, uint32_t e)
+      : sdma_(context.log, gen(context), name(context, e) + ".sdma"),
+        trigger_(context.log, gen(context), name(context, e) + ".errtrig"),
+        trace_({context.fabric.chip() << kChipShift | (kTraceComponents + e),
+                context.timing.nq_entry, name(context, e) + ".nq"},
+               context.events, context.fabric, &context.counters) {}
+
+  bool access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) {
+    const uint64_t in = offset - contract::kSdmaTraceNq;
+    if (in < contract::kNqBlock) return trace_.access(in, data, size, write, debug);
+    return sdma_.access(offset, data, size, write, debug);
   }
+  BusTarget& trigger() { return trigger_; }
+  NqBlock& trace() { return trace_; }
   uint32_t broadcast_group() const { return sdma_.value(contract::sdma::kBroadcastGroup); }
+  void reset() {
+    sdma_.reset_registers();
+    trigger_.reset_registers();
+    trace_.reset();
+  }
 
  private:
+  static contract::Gen gen(const DmaContext& context) { return context.fabric.address_map().gen; }
+  static std::string name(const DmaContext& context, uint32_t e) {
+    return context.fabric.name() + ".dma" + std::to_string(e);
+  }
+
   SdmaBlock sdma_;
-  TraceNqBlock nq_;
   ErrorTriggerBlock trigger_;
+  NqBlock trace_;
 };
 
 Dma::Dma(Fabric& fabric, EventQueue& events, const TimingParams& timing, Counters& counters,
@@ -69,19 +93,25 @@ Dma::Dma(Fabric& fabric, EventQueue& events, const TimingParams& timing, Counter
                options.real_bytes,
                options.coalesce} {
   engines_.resize(fabric.address_map().dma_engines());
-  storage_.resize(engines_.size());
+  wrappers_.resize(engines_.size());
 }
 
 Dma::~Dma() = default;
 
 UdmaEngine& Dma::engine(uint32_t e) {
-  if (engines_[e] == nullptr) engines_[e] = std::make_unique<UdmaEngine>(context_, e);
+  if (engines_[e] == nullptr) {
+    engines_[e] = std::make_unique<UdmaEngine>(context_, e);
+    if (wrappers_[e] != nullptr) engines_[e]->set_trace_queue(&wrappers_[e]->trace());
+  }
   return *engines_[e];
 }
 
-Dma::Storage& Dma::storage(uint32_t e) {
-  if (storage_[e] == nullptr) storage_[e] = std::make_unique<Storage>(context_.log);
-  return *storage_[e];
+Dma::Wrapper& Dma::wrapper(uint32_t e) {
+  if (wrappers_[e] == nullptr) {
+    wrappers_[e] = std::make_unique<Wrapper>(context_, e);
+    if (engines_[e] != nullptr) engines_[e]->set_trace_queue(&wrappers_[e]->trace());
+  }
+  return *wrappers_[e];
 }
 
 bool Dma::map_windows(const Map& map) const {
@@ -90,10 +120,8 @@ bool Dma::map_windows(const Map& map) const {
   bool ok = true;
   for (uint32_t e = 0; e < engines(); ++e) {
     const std::string name = prefix + std::to_string(e);
-    const uint64_t sdma = address.sdma(e).device;
     ok = ok && map(address.udma(e).device, contract::kUdmaUnit, base(kUdma, e), name);
-    ok = ok && map(sdma, kSdmaRegisters, base(kSdma, e), name + ".sdma");
-    ok = ok && map(sdma + kSdmaRegisters, contract::kNqBlock, base(kTraceNq, e), name + ".nq");
+    ok = ok && map(address.sdma(e).device, contract::kSdmaUnit, base(kSdma, e), name + ".sdma");
     if (!address.v2() && e < address.compute_engines()) {
       ok = ok && map(address.error_trigger(e).device, kErrorTriggerBlock, base(kErrorTrigger, e),
                      name + ".errtrig");
@@ -120,7 +148,8 @@ bool Dma::access(uint64_t offset, uint8_t* data, size_t size, bool write, bool d
   if (region == kBroadcast) return broadcast(index, in, data, size, write, debug);
   if (index >= engines()) return false;
   if (region == kUdma) return engine(index).access(in, data, size, write, debug);
-  return storage(index).of(region).access(in, data, size, write, debug);
+  if (region == kSdma) return wrapper(index).access(in, data, size, write, debug);
+  return wrapper(index).trigger().access(in, data, size, write, debug);
 }
 
 // A store reaches the units of the 16 engines of the core, on v2 only those in a broadcast group.
@@ -133,7 +162,7 @@ bool Dma::broadcast(uint32_t nc, uint64_t offset, uint8_t* data, size_t size, bo
   for (uint32_t k = 0; k < contract::kDmaPerNc; ++k) {
     const uint32_t e = nc * contract::kDmaPerNc + k;
     if (context_.fabric.address_map().v2() &&
-        (storage_[e] == nullptr || storage_[e]->broadcast_group() == 0)) {
+        (wrappers_[e] == nullptr || wrappers_[e]->broadcast_group() == 0)) {
       continue;
     }
     engine(e).access(offset, data, size, true, debug);
@@ -143,7 +172,7 @@ bool Dma::broadcast(uint32_t nc, uint64_t offset, uint8_t* data, size_t size, bo
 
 void Dma::reset_engine(uint32_t e) {
   if (engines_[e] != nullptr) engines_[e]->reset();
-  storage_[e].reset();
+  if (wrappers_[e] != nullptr) wrappers_[e]->reset();
 }
 
 void Dma::reset() {

@@ -3,8 +3,8 @@
 // Source: hw-registers.md 2.3, 2.4, 3; docs/hardware-contract.md 6. Engines are made on first
 // touch.
 //
-// SDMA wrappers, DMA-trace queues and error triggers are storage: no documented effect depends on
-// them but the v2 broadcast group.
+// SDMA wrappers and error triggers are storage: no documented effect depends on them but the v2
+// broadcast group. The DMA-trace queue of an engine gets its notifications in set 0.
 #pragma once
 
 #include <cstdint>
@@ -50,17 +50,17 @@ class Dma : public BusTarget {
   std::vector<BandwidthResource*> resources() const;
 
  private:
-  class Storage;
-  enum Region : uint32_t { kUdma, kSdma, kTraceNq, kErrorTrigger, kBroadcast };
+  class Wrapper;
+  enum Region : uint32_t { kUdma, kSdma, kErrorTrigger, kBroadcast };
   static uint64_t base(Region region, uint32_t index) {
     return static_cast<uint64_t>(region) << 40 | static_cast<uint64_t>(index) << 20;
   }
-  Storage& storage(uint32_t e);
+  Wrapper& wrapper(uint32_t e);
   bool broadcast(uint32_t nc, uint64_t offset, uint8_t* data, size_t size, bool write, bool debug);
 
   DmaContext context_;
+  std::vector<std::unique_ptr<Wrapper>> wrappers_;
   std::vector<std::unique_ptr<UdmaEngine>> engines_;
-  std::vector<std::unique_ptr<Storage>> storage_;
 };
 
 }  // namespace hw

@@ -50,11 +50,11 @@ struct Packet {
   // Reads a register: it is read when the packet ends, so nothing may be coalesced behind it.
   bool reads_register = false;
   bool unanswered = false;  // waits for a chip that is not connected
-  uint16_t tx_descriptors = 0;
-  uint16_t rx_descriptors = 0;
+  uint32_t tx_descriptors = 0;
+  uint32_t rx_descriptors = 0;
   uint32_t first_buffer = 0;  // sources, then destinations, in the buffer list of the run
-  uint16_t sources = 0;
-  uint16_t destinations = 0;
+  uint32_t sources = 0;
+  uint32_t destinations = 0;
   uint32_t source_bytes = 0;
   uint32_t bytes = 0;       // destination bytes
   uint32_t errors[2] = {};  // causes to raise per half when the packet starts

@@ -11,6 +11,21 @@ using contract::Descriptor;
 
 namespace {
 constexpr uint32_t kSignalBytes = 8;  // a flag word in host memory is at most this long
+// A packet's M2S descriptors are held in the prefetch buffer (hw-registers.md 3.5).
+constexpr uint32_t kMaxTxDescriptors = 128;
+// Operation word: swaps and CRC calculations [18:6]; "copy source data" [19]; type [22:20] (3.5).
+constexpr uint32_t kTransforms = 0x0007'FFC0;
+constexpr uint32_t kCopySource = 1u << 19;
+constexpr contract::Field kType{20, 3};
+constexpr uint32_t kDualBuffer = 1u << 31;  // S2M word 0
+
+bool known_operation(uint32_t w1, bool compute) {
+  if (desc::operation(w1) != desc::operation(compute ? desc::kOpCompute : desc::kOpCopy)) {
+    return false;
+  }
+  if ((w1 & kTransforms) != 0 || (w1 & kCopySource) == 0) return false;
+  return compute || kType.get(w1) == 0;
+}
 }  // namespace
 
 bool UdmaEngine::fetch(HalfQueue& half, uint32_t offset, Descriptor& to) {
@@ -56,30 +71,29 @@ UdmaEngine::Assembly UdmaEngine::assemble_tx(Queue& queue, uint32_t offset, Pack
   const uint32_t max_bytes = udma::kM2sPktLenCfgMaxBytes.get(len_cfg);
   const uint32_t max_desc = udma::kM2sDescPrefCfg2MaxDesc.get(value(udma::kM2sDescPrefCfg2));
   const uint32_t limit_bytes = max_bytes == 0 ? desc::kMaxPacketBytes : max_bytes;
-  const uint32_t limit_desc = max_desc == 0 ? desc::kMaxPacketDescriptors : max_desc;
+  const uint32_t limit_desc =
+      max_desc == 0 ? kMaxTxDescriptors : std::min(max_desc, kMaxTxDescriptors);
   const uint32_t available = half.visible - offset;
   float scale = 1.0F;
   for (uint32_t i = 0;; ++i) {
     if (i == available) return Assembly::kNone;
     if (i == limit_desc) return fail(packet, kM2s, m2s_cause::kTooManyDescriptors);
     Descriptor d;
-    packet.tx_descriptors = static_cast<uint16_t>(i + 1);
+    packet.tx_descriptors = i + 1;
     if (!fetch(half, offset + i, d)) return fail(packet, kM2s, m2s_cause::kDescriptorRead);
     if (!check_ring_id(half, offset + i, d, kM2s, packet)) return Assembly::kError;
     if (i == 0 && (d.w0 & desc::kFirst) == 0) return fail(packet, kM2s, m2s_cause::kFirst);
     if (i != 0 && (d.w0 & desc::kFirst) != 0) {
-      packet.tx_descriptors = static_cast<uint16_t>(i);  // the new FIRST belongs to the next packet
+      packet.tx_descriptors = i;  // the new FIRST belongs to the next packet
       return fail(packet, kM2s, m2s_cause::kLast);
     }
-    const uint32_t operation = desc::operation(d.w1);
     const bool meta = (d.w0 & desc::kMeta) != 0;
     if (meta && i == 0) {
       packet.compute = true;
       packet.header = static_cast<uint32_t>(run_.headers.size());
       run_.headers.push_back({contract::DmaCompute::unpack(d), {}});
     }
-    if (operation != desc::operation(packet.compute ? desc::kOpCompute : desc::kOpCopy) ||
-        (meta && !packet.compute)) {
+    if (!known_operation(d.w1, packet.compute) || (meta && !packet.compute)) {
       return fail(packet, kM2s, m2s_cause::kStreamResponse);
     }
     packet.dmb |= (d.w0 & desc::kDmb) != 0;
@@ -125,18 +139,23 @@ bool UdmaEngine::compute_shape(Packet& packet, const ComputeHeader& header) {
   return true;
 }
 
+// A receive descriptor is finished when it is full or the packet ends; every packet takes one.
 UdmaEngine::Assembly UdmaEngine::assemble_rx(Queue& queue, uint32_t offset, Packet& packet) {
   HalfQueue& half = queue.half[kS2m];
   uint32_t left = packet.bytes;
-  for (uint32_t i = 0; left != 0; ++i) {
+  for (uint32_t i = 0; i == 0 || left != 0; ++i) {
     if (offset + i >= half.visible) return Assembly::kNone;
     Descriptor d;
-    packet.rx_descriptors = static_cast<uint16_t>(i + 1);
+    packet.rx_descriptors = i + 1;
     if (!fetch(half, offset + i, d)) return fail(packet, kS2m, s2m_cause::kDescriptorRead);
     if (!check_ring_id(half, offset + i, d, kS2m, packet)) return Assembly::kError;
     const uint32_t length = std::min(desc::length(d.w0), left);
     // Strong-order writes act as a barrier on that write (hw-registers.md 3.6 rule 12).
-    packet.write_barrier |= (d.w0 & desc::kStrongOrder) != 0;
+    packet.write_barrier |= (d.w0 & desc::kStrongOrder) != 0 && !context_.fabric.address_map().v2();
+    if ((d.w0 & kDualBuffer) != 0) {
+      context_.log.count("udma", AccessLog::Kind::kUnsupported, "second buffer of a descriptor",
+                         false);
+    }
     run_.buffers.push_back({d.address, length});
     ++packet.destinations;
     left -= length;
@@ -150,6 +169,7 @@ void UdmaEngine::check_addresses(Packet& packet) {
   Fabric& fabric = context_.fabric;
   for (uint32_t i = 0; i < packet.sources; ++i) {
     const Buffer& b = buffers[i];
+    if (b.length == 0) continue;
     const bool words = b.address % 4 == 0 && b.length % 4 == 0;
     switch (fabric.reach(b.address, b.length)) {
       case Space::kNone:
@@ -167,8 +187,9 @@ void UdmaEngine::check_addresses(Packet& packet) {
     }
     packet.read_latency = std::max(packet.read_latency, fabric.read_latency(b.address));
   }
-  for (uint32_t i = packet.sources; i < uint32_t{packet.sources} + packet.destinations; ++i) {
+  for (uint32_t i = packet.sources; i < packet.sources + packet.destinations; ++i) {
     const Buffer& b = buffers[i];
+    if (b.length == 0) continue;
     switch (fabric.reach(b.address, b.length)) {
       case Space::kNone:
         packet.errors[kS2m] |= s2m_cause::kDataWrite;
@@ -212,7 +233,7 @@ void UdmaEngine::charge(Packet& packet) {
   for (uint32_t i = 0; i < packet.sources; ++i) {
     context_.fabric.path(domain_, buffers[i].address, false, buffers[i].length, scratch_);
   }
-  for (uint32_t i = packet.sources; i < uint32_t{packet.sources} + packet.destinations; ++i) {
+  for (uint32_t i = packet.sources; i < packet.sources + packet.destinations; ++i) {
     context_.fabric.path(domain_, buffers[i].address, true, buffers[i].length, scratch_);
   }
   packet.first_charge = static_cast<uint32_t>(run_.charges.size());
@@ -226,7 +247,7 @@ void UdmaEngine::charge(Packet& packet) {
 UdmaEngine::Assembly UdmaEngine::assemble(uint32_t q, uint32_t tx_offset, uint32_t rx_offset,
                                           base::Ps at, base::Ps visible_at) {
   Queue& queue = queues_[q];
-  if (queue.half[kM2s].visible == tx_offset || !enabled(q, kM2s) || !enabled(q, kS2m)) {
+  if (queue.half[kM2s].visible == tx_offset || !schedules(q, kM2s) || !schedules(q, kS2m)) {
     return Assembly::kNone;
   }
   const size_t buffers = run_.buffers.size();
@@ -246,8 +267,9 @@ UdmaEngine::Assembly UdmaEngine::assemble(uint32_t q, uint32_t tx_offset, uint32
   if (result == Assembly::kPacket) result = assemble_rx(queue, rx_offset, packet);
   if (result == Assembly::kPacket) {
     check_addresses(packet);
-    const bool dmb = packet.dmb && udma::kM2sQRateLimitMaskDmbPause.get(
-                                       value(udma::kM2sQ + udma::kM2sQRateLimitMask, q)) == 0;
+    const bool dmb =
+        packet.dmb && !(tx_offset == 0 && queue.dmb_released) &&
+        udma::kM2sQRateLimitMaskDmbPause.get(value(udma::kM2sQ + udma::kM2sQRateLimitMask, q)) == 0;
     if (packet.errors[kM2s] != 0 || packet.errors[kS2m] != 0) {
       result = Assembly::kError;
     } else if (packet.unanswered) {

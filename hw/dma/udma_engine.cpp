@@ -14,9 +14,6 @@ constexpr uint32_t kStreakPerPacket = 16;  // uncontended packets that earn one 
 constexpr uint32_t kMaxStreak = kMaxRun * kStreakPerPacket;
 // Erroneous packets that the engine drops before it fetches again: what prefetch may hold.
 constexpr uint32_t kMaxDropped = 128;
-constexpr contract::Field kQos{28, 3};  // class of a queue in its cfg (hw-registers.md 3.4.1)
-constexpr uint32_t kPrimaryD = 3;       // summarises the secondary groups (3.9)
-constexpr uint32_t kPrimaryDFirstBit = 8;
 }  // namespace
 
 void UdmaEngine::PlannedRun::clear() {
@@ -29,7 +26,7 @@ void UdmaEngine::PlannedRun::clear() {
 }
 
 UdmaEngine::UdmaEngine(DmaContext& context, uint32_t index)
-    : RegBlock(context.log),
+    : RegBlock(context.log, context.fabric.address_map().gen),
       context_(context),
       index_(index),
       component_(context.fabric.chip() << kComponentShift | index),
@@ -62,24 +59,16 @@ void UdmaEngine::reset() {
       }
     }
   }
-  active_ = 0;
-  unanswered_ = 0;
+  active_ = unanswered_ = summary_ = 0;
   last_queue_ = kQueues - 1;
-  state_ = State::kNormal;
+  state_[kM2s] = state_[kS2m] = State::kNormal;
 }
 
 void UdmaEngine::on_event(const EventKey& key, uint32_t tag, uint64_t argument) {
   switch (tag) {
-    case kTagReady: {
-      const auto q = static_cast<uint32_t>(argument & 15);
-      HalfQueue& half = queue(q).half[(argument >> 4) & 1];
-      if (half.generation != static_cast<uint32_t>(argument >> 32)) return;
-      half.visible += static_cast<uint32_t>(argument >> 8) & 0xFF'FFFF;
-      if (queues_[q].half[kM2s].visible != 0) active_ |= 1u << q;
-      if (running_ && run_.claimed && run_.packets.front().queue != q) yield_to(key);
-      kick(key.time);
+    case kTagReady:
+      descriptors_arrive(key, argument);
       return;
-    }
     case kTagWake:
       if (running_ && run_.claimed) yield_to(key);
       kick(key.time);
@@ -96,9 +85,25 @@ void UdmaEngine::on_event(const EventKey& key, uint32_t tag, uint64_t argument) 
   }
 }
 
+void UdmaEngine::descriptors_arrive(const EventKey& key, uint64_t argument) {
+  const auto q = static_cast<uint32_t>(argument & 15);
+  const auto h = static_cast<Half>((argument >> 4) & 1);
+  const uint32_t n = static_cast<uint32_t>(argument >> 8) & 0xFF'FFFF;
+  HalfQueue& half = queue(q).half[h];
+  if (half.generation != static_cast<uint32_t>(argument >> 32)) return;
+  if (aborted(h)) {  // fetching has stopped; again after recovery
+    half.requested -= n;
+    return;
+  }
+  half.visible += n;
+  if (queues_[q].half[kM2s].visible != 0) active_ |= 1u << q;
+  if (running_ && run_.claimed && run_.packets.front().queue != q) yield_to(key);
+  kick(key.time);
+}
+
 // Arbitrates at `at`, unless a packet is being executed or an earlier arbitration is due.
 void UdmaEngine::kick(base::Ps at) {
-  if (running_ || start_event_ != 0 || state_ != State::kNormal || active_ == 0) return;
+  if (running_ || start_event_ != 0 || !normal() || active_ == 0) return;
   start_event_ = context_.events.schedule(key(at, Phase::kStart), *this, kTagStart);
 }
 
@@ -106,14 +111,14 @@ void UdmaEngine::start(base::Ps at) {
   finish(at);
   run_.clear();
   running_ = false;
-  if (state_ != State::kNormal) return;  // disabled, or an error of the run just finished
+  if (!normal()) return;  // disabled, or an error of the run just finished
   uint32_t dropped = 0;
   while (arbitrate(at) == Assembly::kPacket) {
     if (run_.packets.front().errors[kM2s] != 0 || run_.packets.front().errors[kS2m] != 0) {
       const Packet packet = run_.packets.front();
       raise(kM2s, packet.errors[kM2s]);
       raise(kS2m, packet.errors[kS2m]);
-      if (state_ != State::kNormal) return;
+      if (!normal()) return;
       drop_erroneous(packet);
       run_.clear();
       // A ring full of them must not stop the time of everybody else.
@@ -135,6 +140,7 @@ void UdmaEngine::drop_erroneous(const Packet& packet) {
   Queue& q = queues_[packet.queue];
   const uint32_t n[2] = {packet.tx_descriptors, packet.rx_descriptors};
   for (Half h : {kM2s, kS2m}) {
+    note(h, packet.noted[h]);
     HalfQueue& half = q.half[h];
     half.current = half.current.plus(n[h], half.length);
     half.visible -= n[h];
@@ -147,23 +153,24 @@ void UdmaEngine::drop_erroneous(const Packet& packet) {
 
 // Leaves the next packet in the (empty) run: round robin, on v4 within the highest class.
 UdmaEngine::Assembly UdmaEngine::arbitrate(base::Ps at) {
+  if (!stream_on()) return Assembly::kNone;
   const bool classes = context_.fabric.address_map().gen == contract::Gen::kV4;
+  const auto class_of = [this](uint32_t q) {
+    return udma::kM2sQCfgQos.get(value(udma::kM2sQ + udma::kM2sQCfg, q));
+  };
   uint32_t candidates = active_ & ~unanswered_;
   while (candidates != 0) {
     uint32_t best = kQueues;
     for (uint32_t i = 1; i <= kQueues; ++i) {
       const uint32_t q = (last_queue_ + i) % kQueues;
       if ((candidates >> q & 1) == 0) continue;
-      if (best != kQueues &&
-          (!classes || kQos.get(value(udma::kM2sQ + udma::kM2sQCfg, q)) <=
-                           kQos.get(value(udma::kM2sQ + udma::kM2sQCfg, best)))) {
-        continue;
-      }
+      if (best != kQueues && (!classes || class_of(q) <= class_of(best))) continue;
       best = q;
       if (!classes) break;
     }
     candidates &= ~(1u << best);
     const Assembly result = assemble(best, 0, 0, at, queues_[best].visible_at);
+    queues_[best].dmb_waits = result == Assembly::kStalled;
     if (result == Assembly::kStalled) {
       wake_stalled(best);
     } else if (result != Assembly::kNone) {
@@ -202,7 +209,7 @@ bool UdmaEngine::other_eligible(uint32_t q, base::Ps at) {
 }
 
 size_t UdmaEngine::run_limit() const {
-  if (!context_.coalesce) return 1;
+  if (!context_.coalesce || traced()) return 1;
   return std::clamp<size_t>(streak_ / kStreakPerPacket, 1, kMaxRun);
 }
 
@@ -339,7 +346,7 @@ void UdmaEngine::yield_to(const EventKey& other) {
 
 // Brings everything that software can see up to `now`: packets that have ended are performed.
 void UdmaEngine::settle(base::Ps now) {
-  if (!running_) return;
+  if (!running_ || completing_) return;
   yield_to(key(now, Phase::kStart));
   finish(now);
 }
@@ -351,8 +358,10 @@ void UdmaEngine::finish(base::Ps until) {
     reserve_planned();
   }
   while (run_.done < run_.packets.size() && run_.packets[run_.done].end <= until) {
+    completing_ = true;
     complete(run_.packets[run_.done++]);
-    if (state_ == State::kAborted) return;
+    completing_ = false;
+    if (!running_) return;  // aborted
   }
 }
 
@@ -409,6 +418,7 @@ void UdmaEngine::count(const Packet& packet) {
 
 void UdmaEngine::complete(Packet& packet) {
   Queue& q = queues_[packet.queue];
+  const RingPointer first = q.half[kM2s].current;
   const uint32_t n[2] = {packet.tx_descriptors, packet.rx_descriptors};
   for (Half h : {kM2s, kS2m}) {
     HalfQueue& half = q.half[h];
@@ -421,7 +431,9 @@ void UdmaEngine::complete(Packet& packet) {
   if (q.half[kM2s].visible == 0) active_ &= ~(1u << packet.queue);
   note(kM2s, packet.noted[kM2s]);
   note(kS2m, packet.noted[kS2m]);
+  if (q.half[kM2s].generation == packet.generation[kM2s]) q.dmb_released = false;
   count(packet);
+  if (traced()) post_trace(packet, first);
   if (packet.signal) {
     defer(packet);
     return;
@@ -491,18 +503,16 @@ void UdmaEngine::raise(Half h, uint32_t cause) {
 void UdmaEngine::note(Half h, uint32_t cause) {
   if (cause == 0) return;
   set_value(udma::kSecondaryIrq, value(udma::kSecondaryIrq, h) | cause, h);
-  if ((cause & ~value(udma::kSecondaryIrq + udma::kSecondaryIrqMask, h)) == 0) return;
-  set_value(udma::kPrimaryIrq, value(udma::kPrimaryIrq, kPrimaryD) | 1u << (kPrimaryDFirstBit + h),
-            kPrimaryD);
+  summarise();
 }
 
 // Stops fetching and moving data; what is in flight is lost, posted signals are not.
-void UdmaEngine::abort() {
-  if (state_ == State::kAborted) return;
+void UdmaEngine::abort(bool m2s, bool s2m) {
   if (running_) yield_to(key(context_.events.now(), Phase::kStart));
   context_.events.cancel(start_event_);
   start_event_ = 0;
-  state_ = State::kAborted;
+  if (m2s) state_[kM2s] = State::kAborted;
+  if (s2m) state_[kS2m] = State::kAborted;
   running_ = false;
   run_.clear();
 }

@@ -6,8 +6,8 @@
 // ended on all resources of its path, reserves each of them at its start and ends when the last one
 // does. Descriptor fetch, first-byte and write-acknowledge latencies delay when descriptors and
 // writes become visible; they occupy nothing. RX descriptors must be there for the whole packet
-// before it starts. Missing: completion rings (no driver enables them), interrupts, CRC operations
-// (unsupported: they raise a stream response error), descriptor prefetch counters.
+// before it starts. Missing: completion rings (no driver enables them), interrupts, CRC and swap
+// operations (they raise a stream response error), second buffers of receive descriptors.
 //
 // While it is alone on its path, the engine executes many packets as one event (a run). The
 // arithmetic is that of single packets; when another reserves one of the resources, or another
@@ -23,6 +23,7 @@
 #include "hw/dma/mover.h"
 #include "hw/dma/packet.h"
 #include "hw/mem/fabric.h"
+#include "hw/nq/nq_block.h"
 #include "hw/reg/reg_block.h"
 #include "hw/stats.h"
 #include "hw/time/bandwidth.h"
@@ -78,6 +79,9 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
 
   // As after a device reset: registers, queues, state; what is in flight is dropped.
   void reset();
+  std::string instance() const override { return name(); }
+  // Where DMA-trace notifications go; outlives the engine.
+  void set_trace_queue(NqBlock* queue) { trace_queue_ = queue; }
   bool busy() const { return running_ || deferred_pending_ != 0; }
   BandwidthResource& resource() { return resource_; }
   const std::string& name() const { return resource_.name(); }
@@ -97,6 +101,8 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
     base::Ps visible_at = 0;     // when the last write of the queue is acknowledged
     base::Ps barrier_until = 0;  // later writes must not be visible before
     base::Ps wake_at = 0;        // last time scheduled for looking again at a stalled queue
+    bool dmb_waits = false;      // the next packet has found that it must wait
+    bool dmb_released = false;   // by software: the next packet does not
     uint32_t track = ~0u;
   };
   struct PlannedRun {
@@ -141,12 +147,20 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   void write_tail_inc(uint32_t q, uint32_t value);
   template <Half H>
   void write_sw_ctrl(uint32_t q, uint32_t value);
-  uint32_t read_state(uint32_t, uint32_t, bool);
+  template <Half H>
+  uint32_t read_state(uint32_t, uint32_t, bool debug);
+  template <Half H>
   void write_change_state(uint32_t, uint32_t value);
+  template <uint32_t Register>
+  void write_stream_cfg(uint32_t, uint32_t value);
+  template <uint32_t Group>
+  uint32_t read_cause(uint32_t g, uint32_t stored, bool debug);
   template <uint32_t Group>
   void write_cause(uint32_t g, uint32_t value);
   template <uint32_t Group>
   void write_cause_set(uint32_t g, uint32_t value);
+  template <uint32_t Group>
+  void write_mask(uint32_t g, uint32_t value);
   template <uint32_t Group>
   void write_mask_clear(uint32_t g, uint32_t value);
   template <uint32_t Group>
@@ -154,9 +168,18 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
 
   // Queues.
   Queue& queue(uint32_t q);
-  bool enabled(uint32_t q, Half h) const;
+  bool enabled(uint32_t q, Half h) const;  // both bits of cfg
+  bool prefetches(uint32_t q, Half h) const;
+  bool schedules(uint32_t q, Half h) const;
+  bool stream_on() const;
+  bool normal() const { return state_[kM2s] == State::kNormal && state_[kS2m] == State::kNormal; }
+  bool aborted(Half h) const { return state_[h] == State::kAborted; }
+  bool working() const;  // in the sense of the state registers
   void request_prefetch(uint32_t q, Half h);
+  void go_on();  // after something that stopped prefetch or packets is over
+  void descriptors_arrive(const EventKey& key, uint64_t argument);
   void reset_half(uint32_t q, Half h);
+  void drop_descriptors(uint32_t q, Half h);
   void ring_changed(HalfQueue& half);
   bool fetch(HalfQueue& half, uint32_t offset, contract::Descriptor& to);
   void kick(base::Ps at);
@@ -197,9 +220,12 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   bool reads_elided(const Buffer* buffers, const Packet& packet) const;
   void track_elision(const Buffer* buffers, const Packet& packet, bool elided);
   void count(const Packet& packet);
+  bool traced() const;
+  void post_trace(const Packet& packet, RingPointer first);
   void raise(Half h, uint32_t cause);
   void note(Half h, uint32_t cause);
-  void abort();
+  void summarise();
+  void abort(bool m2s = true, bool s2m = true);
 
   DmaContext& context_;
   uint32_t index_;
@@ -208,7 +234,9 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   BandwidthResource resource_;
   Mover mover_;
   std::unique_ptr<Queue[]> queues_;
-  State state_ = State::kNormal;
+  State state_[2] = {State::kNormal, State::kNormal};
+  uint32_t summary_ = 0;     // live inputs of primary group D
+  bool completing_ = false;  // moving data: the engine may be reading its own registers
   bool running_ = false;
   uint32_t active_ = 0;      // queues with prefetched M2S descriptors
   uint32_t unanswered_ = 0;  // of these, queues whose next packet is never answered
@@ -221,6 +249,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   std::vector<Deferred> deferred_;
   std::vector<uint32_t> deferred_free_;
   uint32_t deferred_pending_ = 0;
+  NqBlock* trace_queue_ = nullptr;
 };
 
 }  // namespace hw

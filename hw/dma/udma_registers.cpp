@@ -11,6 +11,8 @@ namespace {
 // Descriptors that prefetch may hold ahead of execution (hw-registers.md 3.6 rule 3).
 constexpr uint32_t kPrefetchDepth = 128;
 constexpr uint32_t kIndexMask = 0xFF'FFFF;  // 24-bit indices and counts
+constexpr uint32_t kPrimaryD = 3;           // summarises the secondary groups (3.9)
+constexpr uint32_t kPrimaryDFirstBit = 8;
 constexpr uint32_t kChangeNormal = 1;
 constexpr uint32_t kChangeDisable = 2;
 constexpr uint32_t kChangeAbort = 4;
@@ -29,10 +31,12 @@ const RegTable<UdmaEngine>& UdmaEngine::table() {
   constexpr uint32_t v2 = udma::kV2Irq;
   static const RegTable<E> registers(
       "udma", udma::kRegs, contract::kUdmaUnit,
-      {{udma::kM2sState, &E::read_state, nullptr},
-       {udma::kM2sChangeState, nullptr, &E::write_change_state},
-       {udma::kS2mState, &E::read_state, nullptr},
-       {udma::kS2mChangeState, nullptr, &E::write_change_state},
+      {{udma::kM2sState, &E::read_state<kM2s>, nullptr},
+       {udma::kM2sChangeState, nullptr, &E::write_change_state<kM2s>},
+       {udma::kM2sStreamCfg, nullptr, &E::write_stream_cfg<udma::kM2sStreamCfg>},
+       {udma::kS2mState, &E::read_state<kS2m>, nullptr},
+       {udma::kS2mChangeState, nullptr, &E::write_change_state<kS2m>},
+       {udma::kS2mStreamCfg, nullptr, &E::write_stream_cfg<udma::kS2mStreamCfg>},
        {m + udma::kM2sQCfg, nullptr, &E::write_cfg<kM2s>},
        {m + udma::kM2sQStatus, &E::read_status<kM2s>, nullptr},
        {m + udma::kM2sQRingBaseLo, nullptr, &E::write_base_lo<kM2s>},
@@ -53,16 +57,20 @@ const RegTable<UdmaEngine>& UdmaEngine::table() {
        {s + udma::kS2mQTail, &E::read_tail<kS2m>, nullptr},
        {s + udma::kS2mQCurrent, &E::read_current<kS2m>, nullptr},
        {s + udma::kS2mQSwCtrl, nullptr, &E::write_sw_ctrl<kS2m>},
-       {primary + udma::kPrimaryIrqCause, nullptr, &E::write_cause<primary>},
+       {primary + udma::kPrimaryIrqCause, &E::read_cause<primary>, &E::write_cause<primary>},
        {primary + udma::kPrimaryIrqCauseSet, nullptr, &E::write_cause_set<primary>},
+       {primary + udma::kPrimaryIrqMask, nullptr, &E::write_mask<primary>},
        {primary + udma::kPrimaryIrqMaskClear, nullptr, &E::write_mask_clear<primary>},
        {primary + udma::kPrimaryIrqStatus, &E::read_irq_status<primary>, nullptr},
-       {secondary + udma::kSecondaryIrqCause, nullptr, &E::write_cause<secondary>},
+       {secondary + udma::kSecondaryIrqCause, &E::read_cause<secondary>,
+        &E::write_cause<secondary>},
        {secondary + udma::kSecondaryIrqCauseSet, nullptr, &E::write_cause_set<secondary>},
+       {secondary + udma::kSecondaryIrqMask, nullptr, &E::write_mask<secondary>},
        {secondary + udma::kSecondaryIrqMaskClear, nullptr, &E::write_mask_clear<secondary>},
        {secondary + udma::kSecondaryIrqStatus, &E::read_irq_status<secondary>, nullptr},
-       {v2 + udma::kV2IrqCause, nullptr, &E::write_cause<v2>},
+       {v2 + udma::kV2IrqCause, &E::read_cause<v2>, &E::write_cause<v2>},
        {v2 + udma::kV2IrqCauseSet, nullptr, &E::write_cause_set<v2>},
+       {v2 + udma::kV2IrqMask, nullptr, &E::write_mask<v2>},
        {v2 + udma::kV2IrqMaskClear, nullptr, &E::write_mask_clear<v2>},
        {v2 + udma::kV2IrqStatus, &E::read_irq_status<v2>, nullptr}});
   return registers;
@@ -78,6 +86,33 @@ bool UdmaEngine::enabled(uint32_t q, Half h) const {
   return (value(group_of(h) + udma::kM2sQCfg, q) & both) == both;
 }
 
+bool UdmaEngine::prefetches(uint32_t q, Half h) const {
+  const uint32_t cfg = value(group_of(h) + udma::kM2sQCfg, q);
+  if (udma::kM2sQCfgEnablePrefetch.get(cfg) == 0 || state_[h] != State::kNormal) return false;
+  return h == kM2s || udma::kS2mStreamCfgStopPrefetch.get(value(udma::kS2mStreamCfg)) == 0;
+}
+
+bool UdmaEngine::schedules(uint32_t q, Half h) const {
+  return udma::kM2sQCfgEnable.get(value(group_of(h) + udma::kM2sQCfg, q)) != 0 &&
+         queues_[q].half[h].length != 0;
+}
+
+bool UdmaEngine::stream_on() const {
+  constexpr uint32_t s2m = udma::kS2mStreamCfgDisable.mask() | udma::kS2mStreamCfgFlush.mask();
+  return udma::kM2sStreamCfgDisable.get(value(udma::kM2sStreamCfg)) == 0 &&
+         (value(udma::kS2mStreamCfg) & s2m) == 0;
+}
+
+bool UdmaEngine::working() const {
+  if (run_.done < run_.packets.size() || deferred_pending_ != 0 || unanswered_ != 0) return true;
+  for (uint32_t q = 0; queues_ != nullptr && q < kQueues; ++q) {
+    for (const HalfQueue& half : queues_[q].half) {
+      if (half.requested != half.visible) return true;
+    }
+  }
+  return false;
+}
+
 template <Half H>
 uint32_t UdmaEngine::read_status(uint32_t q, uint32_t, bool debug) {
   if (!debug) settle(context_.events.now());
@@ -86,6 +121,9 @@ uint32_t UdmaEngine::read_status(uint32_t q, uint32_t, bool debug) {
   uint32_t word = udma::kM2sQStatusUsed.set(0, half.pending);
   word = udma::kM2sQStatusPrefetch.set(word, udma::kM2sQCfgEnablePrefetch.get(cfg));
   word = udma::kM2sQStatusScheduler.set(word, udma::kM2sQCfgEnable.get(cfg));
+  if (H == kM2s && queue(q).dmb_waits && queue(q).visible_at > context_.events.now()) {
+    word = udma::kM2sQStatusDmbWait.set(word, 1);
+  }
   return udma::kM2sQStatusFull.set(word, half.length != 0 && half.pending == half.length ? 1 : 0);
 }
 
@@ -112,7 +150,6 @@ template <Half H>
 void UdmaEngine::write_cfg(uint32_t q, uint32_t value) {
   settle(context_.events.now());
   set_value(group_of(H) + udma::kM2sQCfg, value, q);
-  if (!enabled(q, H)) return;
   request_prefetch(q, H);
   // Descriptors that were prefetched before the queue was stopped go on.
   if (queue(q).half[H].visible != 0) kick(context_.events.now() + 1);
@@ -128,11 +165,10 @@ void UdmaEngine::ring_changed(HalfQueue& half) {
 
 template <Half H>
 void UdmaEngine::write_base_lo(uint32_t q, uint32_t value) {
-  constexpr uint32_t kAligned = ~63u;  // low 6 bits read as 0
   settle(context_.events.now());
-  set_value(group_of(H) + udma::kM2sQRingBaseLo, value & kAligned, q);
+  set_value(group_of(H) + udma::kM2sQRingBaseLo, value, q);
   HalfQueue& half = queue(q).half[H];
-  half.base = (half.base & ~0xFFFFFFFFull) | (value & kAligned);
+  half.base = (half.base & ~0xFFFFFFFFull) | value;
   ring_changed(half);
 }
 
@@ -148,10 +184,11 @@ void UdmaEngine::write_base_hi(uint32_t q, uint32_t value) {
 template <Half H>
 void UdmaEngine::write_length(uint32_t q, uint32_t value) {
   settle(context_.events.now());
-  set_value(group_of(H) + udma::kM2sQRingLength, value & kIndexMask, q);
+  set_value(group_of(H) + udma::kM2sQRingLength, value, q);
   HalfQueue& half = queue(q).half[H];
-  half.length = value & kIndexMask;
+  half.length = value;
   ring_changed(half);
+  if (half.visible != 0) kick(context_.events.now() + 1);  // a ring that comes back goes on
 }
 
 template <Half H>
@@ -167,13 +204,13 @@ void UdmaEngine::write_tail_inc(uint32_t q, uint32_t value) {
   ++context_.counters.doorbells;
   half.tail = half.tail.plus(n, half.length);
   half.pending += n;
-  if (enabled(q, H)) request_prefetch(q, H);
+  request_prefetch(q, H);
 }
 
 void UdmaEngine::request_prefetch(uint32_t q, Half h) {
   HalfQueue& half = queue(q).half[h];
   const uint32_t n = half.pending - half.requested;
-  if (n == 0) return;
+  if (n == 0 || !prefetches(q, h)) return;
   half.requested = half.pending;
   const uint64_t argument = q | static_cast<uint64_t>(h) << 4 | static_cast<uint64_t>(n) << 8 |
                             static_cast<uint64_t>(half.generation) << 32;
@@ -182,63 +219,137 @@ void UdmaEngine::request_prefetch(uint32_t q, Half h) {
                            argument);
 }
 
-void UdmaEngine::reset_half(uint32_t q, Half h) {
+void UdmaEngine::go_on() {
+  unanswered_ = 0;
+  for (uint32_t q = 0; queues_ != nullptr && q < kQueues; ++q) {
+    for (Half h : {kM2s, kS2m}) request_prefetch(q, h);
+  }
+  kick(context_.events.now() + 1);
+}
+
+// The queue is empty afterwards; what was on its way from the ring arrives nowhere.
+void UdmaEngine::drop_descriptors(uint32_t q, Half h) {
   HalfQueue& half = queue(q).half[h];
-  half.tail = half.current = RingPointer{};
   half.pending = half.requested = half.visible = 0;
   ++half.generation;
   unanswered_ &= ~(1u << q);
-  if (h == kM2s) {
-    active_ &= ~(1u << q);
-    queue(q).visible_at = queue(q).barrier_until = 0;
-  }
+  if (h == kM2s) active_ &= ~(1u << q);
 }
 
+void UdmaEngine::reset_half(uint32_t q, Half h) {
+  HalfQueue& half = queue(q).half[h];
+  drop_descriptors(q, h);
+  half.tail = half.current = RingPointer{};
+  if (h == kS2m) return;
+  Queue& both = queue(q);
+  both.visible_at = both.barrier_until = 0;
+  both.dmb_waits = both.dmb_released = false;
+}
+
+// The packet in flight finishes, without touching the pointers. In an empty queue head and current
+// are one pointer, which either bit resets.
 template <Half H>
 void UdmaEngine::write_sw_ctrl(uint32_t q, uint32_t value) {
-  if (udma::kM2sQSwCtrlReset.get(value) == 0) return;
-  settle(context_.events.now());  // the packet in flight finishes, without touching the pointers
-  reset_half(q, H);
-}
-
-uint32_t UdmaEngine::read_state(uint32_t, uint32_t, bool) {
-  const uint32_t field = state_ == State::kAborted ? 2 : running_ ? 1 : 0;
-  return udma::kM2sStateCompletion.set(0, field) | udma::kM2sStateStream.set(0, field) |
-         udma::kM2sStateData.set(0, field) | udma::kM2sStatePrefetch.set(0, field);
-}
-
-void UdmaEngine::write_change_state(uint32_t, uint32_t value) {
-  if (value == kChangeAbort) {
-    abort();
-  } else if (value == kChangeDisable && state_ == State::kNormal) {
-    settle(context_.events.now());
-    state_ = State::kDisabled;
-  } else if (value == kChangeNormal) {
-    state_ = State::kNormal;
+  settle(context_.events.now());
+  if (udma::kM2sQSwCtrlReset.get(value) != 0) return reset_half(q, H);
+  HalfQueue& half = queue(q).half[H];
+  const bool tail = udma::kM2sQSwCtrlResetTail.get(value) != 0;
+  const bool current =
+      udma::kM2sQSwCtrlResetHead.get(value) != 0 || udma::kM2sQSwCtrlResetCurrent.get(value) != 0;
+  if (tail || current) drop_descriptors(q, H);
+  if (tail) half.tail = RingPointer{};
+  if (current) half.current = RingPointer{};
+  if (H == kM2s && udma::kM2sQSwCtrlResetDmb.get(value) != 0 && queue(q).dmb_waits) {
+    queue(q).dmb_waits = false;
+    queue(q).dmb_released = true;
     kick(context_.events.now() + 1);
   }
 }
 
-// Interrupt groups. Cause bits are cleared by writing 0 (as the mask bits through mask_clear).
+template <Half H>
+uint32_t UdmaEngine::read_state(uint32_t, uint32_t, bool debug) {
+  if (!debug) settle(context_.events.now());
+  const uint32_t field = aborted(H) ? 2 : working() ? 1 : 0;
+  return udma::kM2sStateCompletion.set(0, field) | udma::kM2sStateStream.set(0, field) |
+         udma::kM2sStateData.set(0, field) | udma::kM2sStatePrefetch.set(0, field);
+}
+
+template <Half H>
+void UdmaEngine::write_change_state(uint32_t, uint32_t value) {
+  if (value == kChangeAbort) {
+    abort(H == kM2s, H == kS2m);
+  } else if (value == kChangeDisable && !aborted(H)) {
+    settle(context_.events.now());
+    state_[H] = State::kDisabled;
+  } else if (value == kChangeNormal) {
+    state_[H] = State::kNormal;
+    go_on();
+  }
+}
+
+template <uint32_t Register>
+void UdmaEngine::write_stream_cfg(uint32_t, uint32_t value) {
+  settle(context_.events.now());
+  set_value(Register, value);
+  go_on();
+}
+
+// Interrupt groups. Cause bits are cleared by writing 0 (as the mask bits through mask_clear), or
+// by reading them when control says so. Setting one by software stops nothing.
+template <uint32_t Group>
+uint32_t UdmaEngine::read_cause(uint32_t g, uint32_t stored, bool debug) {
+  const uint32_t control = value(Group + udma::kSecondaryIrqControl, g);
+  if (!debug && udma::kSecondaryIrqControlClearOnRead.get(control) != 0) {
+    set_value(Group, 0, g);
+    summarise();
+  }
+  return stored;
+}
+
 template <uint32_t Group>
 void UdmaEngine::write_cause(uint32_t g, uint32_t value) {
   set_value(Group, this->value(Group, g) & value, g);
+  summarise();
 }
 
 template <uint32_t Group>
 void UdmaEngine::write_cause_set(uint32_t g, uint32_t value) {
   set_value(Group, this->value(Group, g) | value, g);
+  summarise();
+}
+
+template <uint32_t Group>
+void UdmaEngine::write_mask(uint32_t g, uint32_t value) {
+  set_value(Group + udma::kSecondaryIrqMask, value, g);
+  summarise();
 }
 
 template <uint32_t Group>
 void UdmaEngine::write_mask_clear(uint32_t g, uint32_t value) {
   constexpr uint32_t mask = Group + udma::kSecondaryIrqMask;
   set_value(mask, this->value(mask, g) & value, g);
+  summarise();
 }
 
 template <uint32_t Group>
 uint32_t UdmaEngine::read_irq_status(uint32_t g, uint32_t, bool) {
-  return value(Group, g);
+  return Group == udma::kPrimaryIrq && g == kPrimaryD ? summary_ : value(Group, g);
+}
+
+// Group D sees one input per secondary group: whether it has a cause that is not masked.
+void UdmaEngine::summarise() {
+  uint32_t inputs = 0;
+  for (uint32_t g = 0; g < udma::kSecondaryIrqCount; ++g) {
+    const uint32_t live = value(udma::kSecondaryIrq + udma::kSecondaryIrqCause, g) &
+                          ~value(udma::kSecondaryIrq + udma::kSecondaryIrqMask, g);
+    if (live != 0) inputs |= 1u << (kPrimaryDFirstBit + g);
+  }
+  const uint32_t control = value(udma::kPrimaryIrq + udma::kPrimaryIrqControl, kPrimaryD);
+  const bool edge = udma::kPrimaryIrqControlPositiveEdge.get(control) != 0;
+  const uint32_t raised = edge ? inputs & ~summary_ : inputs;
+  summary_ = inputs;
+  if (raised == 0) return;
+  set_value(udma::kPrimaryIrq, value(udma::kPrimaryIrq, kPrimaryD) | raised, kPrimaryD);
 }
 
 }  // namespace hw

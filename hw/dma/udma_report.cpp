@@ -19,7 +19,7 @@ std::string hex_word(uint32_t value) {
 }  // namespace
 
 void UdmaEngine::who_waits(std::vector<std::string>& lines) const {
-  if (state_ == State::kAborted) {
+  if (aborted(kM2s) || aborted(kS2m)) {
     constexpr uint32_t kCause = udma::kSecondaryIrq + udma::kSecondaryIrqCause;
     lines.push_back(name() + " has aborted, M2S cause " + hex_word(value(kCause, kM2s)) +
                     ", S2M cause " + hex_word(value(kCause, kS2m)));
@@ -37,6 +37,22 @@ void UdmaEngine::who_waits(std::vector<std::string>& lines) const {
     if ((unanswered_ >> q & 1) != 0) line += ", for a chip that is not connected";
     lines.push_back(std::move(line));
   }
+}
+
+// DMA-trace notifications (docs/hardware-contract.md 4).
+bool UdmaEngine::traced() const {
+  return trace_queue_ != nullptr && trace_queue_->enabled(0);
+}
+
+void UdmaEngine::post_trace(const Packet& packet, RingPointer first) {
+  contract::NqEntry entry;
+  entry.header = contract::NqEntry::make_header(contract::NqType::kTraceDma, packet.queue, false);
+  entry.payload = packet.bytes;
+  entry.timestamp = packet.end;
+  entry.debug_id = packet.start;
+  entry.pc = first.word();
+  entry.info = packet.tx_descriptors | packet.rx_descriptors << 16;
+  trace_queue_->post(0, entry);
 }
 
 void Dma::who_waits(std::vector<std::string>& lines) const {

@@ -58,6 +58,7 @@ Chip::Chip(const sc_core::sc_module_name& name, uint32_t number, const ChipConte
                      return core != nullptr ? &core->pe_activity() : nullptr;
                    }),
       management_(management_params(), context.queue, fabric(), context.log, management_hooks()),
+      inert_(context.log),
       endpoint_({label_, params().device_id, context.params.revision, context.params.bars},
                 fabric(), *this, context.log),
       core_socket_("cores", cores_),
@@ -150,7 +151,10 @@ std::unique_ptr<CcCore> Chip::make_cc_core(uint32_t t) {
 
 std::unique_ptr<NqBlock> Chip::make_notifications(uint32_t k) {
   return std::make_unique<NqBlock>(
-      NqBlock::Params{number_ << kChipShift | (kNqComponents + k), context_.params.timing.nq_entry},
+      NqBlock::Params{number_ << kChipShift | (kNqComponents + k), context_.params.timing.nq_entry,
+                      k < cores_.count()
+                          ? label_ + ".nc" + std::to_string(k) + ".nq"
+                          : label_ + ".cc" + std::to_string(k - cores_.count()) + ".nq"},
       context_.queue, fabric(), &context_.counters);
 }
 
@@ -158,23 +162,35 @@ void Chip::connect() {
   const contract::AddressMap& map = address_map();
   bool ok = dma_.connect(fabric_);
   const auto put = [&](const contract::Window& at, SocketFabric::TargetSocket& socket,
-                       uint64_t base, const char* name) {
+                       uint64_t base, const std::string& name) {
     ok = ok && fabric_.map(at.device, at.size, socket, base, label_ + "." + name);
   };
   for (uint32_t n = 0; n < map.ncs(); ++n) {
     const uint64_t first = NeuronCoreGroup::kFirst;
     put({map.nc(n).device + first, 0, NeuronCoreGroup::kStride - first}, core_socket_,
-        n * NeuronCoreGroup::kStride + first, "nc");
-    put(map.nc_nq(n), nq_socket_, n * NqBlock::kBytes, "nc_nq");
-    put(map.pe_counters(n), pe_socket_, n * PeCounters::kStride, "pe_counters");
+        n * NeuronCoreGroup::kStride + first, "nc" + std::to_string(n));
+    put(map.nc_nq(n), nq_socket_, n * NqBlock::kBytes, "nc" + std::to_string(n) + ".nq");
+    put(map.pe_counters(n), pe_socket_, n * PeCounters::kStride,
+        "nc" + std::to_string(n) + ".pe_counters");
   }
   for (uint32_t t = 0; t < map.topsps(); ++t) {
     for (const CcCore::Region& r : CcCore::kRegions) {
-      ok = ok && fabric_.map(map.topsp(t).device + r.offset, r.size, cc_socket_,
-                             t * topsp::kWindow + r.offset, label_ + ".cc", r.space);
+      ok = ok &&
+           fabric_.map(map.topsp(t).device + r.offset, r.size, cc_socket_,
+                       t * topsp::kWindow + r.offset, label_ + ".cc" + std::to_string(t), r.space);
     }
-    put(map.topsp_nq(t), nq_socket_, (map.ncs() + t) * NqBlock::kBytes, "cc_nq");
+    put(map.topsp_nq(t), nq_socket_, (map.ncs() + t) * NqBlock::kBytes,
+        "cc" + std::to_string(t) + ".nq");
   }
+  const auto put_inert = [&](const contract::Window& at, const char* name, uint32_t k) {
+    // A socket must be bound, so it exists only where something is behind it.
+    if (inert_socket_ == nullptr) inert_socket_ = std::make_unique<BlockSocket>("inert", inert_);
+    const std::string text = label_ + "." + name + std::to_string(k);
+    ok = ok &&
+         fabric_.map(at.device, at.size, *inert_socket_, inert_.add(text), text, Space::kBlock);
+  };
+  for (uint32_t p = 0; p < map.preprocs(); ++p) put_inert(map.preproc(p), "preproc", p);
+  for (uint32_t s = 0; s < map.spare_topsps(); ++s) put_inert(map.spare_topsp(s), "spare_cc", s);
   put(map.misc_ram(), management_socket_, Management::kMiscRam, "misc");
   put(map.qemu_reset(), management_socket_, Management::kQemuReset, "qemu_reset");
   if (!ok) throw std::logic_error("register windows of " + label_ + " overlap");

@@ -14,6 +14,7 @@
 #include "hw/dma/dma_module.h"
 #include "hw/machine/management.h"
 #include "hw/machine/params.h"
+#include "hw/mem/inert_window.h"
 #include "hw/nq/nq_group.h"
 #include "hw/pcie/endpoint.h"
 
@@ -71,12 +72,14 @@ class Chip final : public sc_core::sc_module, private EndpointOwner {
   NqGroup notifications_;
   PeCounters pe_counters_;
   Management management_;
+  InertWindows inert_;
   Endpoint endpoint_;
   BlockSocket core_socket_;
   BlockSocket cc_socket_;
   BlockSocket nq_socket_;
   BlockSocket pe_socket_;
   BlockSocket management_socket_;
+  std::unique_ptr<BlockSocket> inert_socket_;  // where the chip has such windows
 };
 
 }  // namespace hw

@@ -92,6 +92,12 @@ Location Fabric::locate_neighbour(uint64_t address) const {
   return {Space::kPeer, chip, local, left};
 }
 
+std::string Fabric::window_at(uint64_t address, uint64_t* offset) const {
+  const Location at = locate_register(address);
+  *offset = at.offset;
+  return at.space == Space::kNone ? std::string() : windows_[at.index].name;
+}
+
 Location Fabric::locate(uint64_t address) const {
   const AddressMap& map = params_.map;
   // Peer windows first: on v2 they would else look like high local addresses.

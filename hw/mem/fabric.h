@@ -76,6 +76,7 @@ class Fabric {
   const contract::AddressMap& address_map() const { return params_.map; }
   uint32_t chip() const { return params_.chip; }
   const std::string& name() const { return params_.name; }
+  AccessLog& log() { return log_; }
 
   void set_host(pcie::HostMemory* host) { host_ = host; }
   // Without bus mastering host memory is out of reach: every access to it is a bus error.
@@ -104,6 +105,8 @@ class Fabric {
   // The plain memory behind an address and the offset in it; null for the host and registers.
   Memory* plain(uint64_t address, uint64_t* offset);
   Location locate(uint64_t address) const;
+  // "d0.dma5" and the offset in it, for logs; empty where no window of this chip stands.
+  std::string window_at(uint64_t address, uint64_t* offset) const;
   bool is_register(uint64_t address) const { return reach(address, 4) == Space::kRegister; }
   // What stands at [address, address + length), on whichever chip; kNone unless one space holds all
   // of it. Host memory is taken on trust: only an access shows whether it is there.

@@ -1,7 +1,6 @@
 #include "hw/nq/nq_block.h"
 
 #include "base/span.h"
-#include "contract/regs/nq.h"
 
 namespace hw {
 
@@ -19,8 +18,27 @@ bool legal_size(uint32_t size) {
 }  // namespace
 
 NqBlock::NqBlock(const Params& params, EventQueue& queue, Fabric& fabric, Counters* counters)
-    : params_(params), queue_(queue), fabric_(fabric), counters_(counters) {
-  static_assert(std::tuple_size<decltype(rings_)>::value == nq::kSetCount);
+    : RegBlock(fabric.log(), fabric.address_map().gen),
+      params_(params),
+      queue_(queue),
+      fabric_(fabric),
+      counters_(counters) {}
+
+const RegTable<NqBlock>& NqBlock::table() {
+  static const RegTable<NqBlock> t("nq", nq::kRegs, kBytes,
+                                   {{nq::kSet + nq::kSetSize, nullptr, &NqBlock::write_size},
+                                    {nq::kSet + nq::kSetHead, &NqBlock::read_head, nullptr}});
+  return t;
+}
+
+// A driver writes base, then size (hw-registers.md 5.3): a ring starts anew with its size.
+void NqBlock::write_size(uint32_t set, uint32_t value) {
+  set_value(nq::kSet + nq::kSetSize, value, set);
+  Ring& ring = rings_[set];
+  ring = Ring{};
+  ring.base = static_cast<uint64_t>(this->value(nq::kSet + nq::kSetBaseHi, set)) << 32 |
+              this->value(nq::kSet + nq::kSetBaseLo, set);
+  ring.size = legal_size(value) ? value : 0;
 }
 
 void NqBlock::post(uint32_t set, const NqEntry& entry) {
@@ -39,7 +57,7 @@ void NqBlock::on_event(const EventKey& /*key*/, uint32_t /*tag*/, uint64_t argum
 
 void NqBlock::write_entry(const Posted& posted) {
   Ring& ring = rings_[posted.set];
-  if (!legal_size(ring.size)) {
+  if (ring.size == 0) {
     ++dropped_;
     return;
   }
@@ -47,8 +65,8 @@ void NqBlock::write_entry(const Posted& posted) {
   entry.header = (entry.header & ~NqEntry::kPhase) | (ring.phase ? NqEntry::kPhase : 0);
   uint8_t bytes[kEntryBytes];
   base::store(bytes, entry);
-  const uint64_t address = (static_cast<uint64_t>(ring.base_hi) << 32 | ring.base_lo) + ring.head;
-  if (!fabric_.write(address, {bytes, sizeof bytes})) {
+  const uint64_t address = ring.base + ring.head;
+  if (fabric_.is_register(address) || !fabric_.write(address, {bytes, sizeof bytes})) {
     ++dropped_;
     return;
   }
@@ -61,49 +79,10 @@ void NqBlock::write_entry(const Posted& posted) {
 }
 
 void NqBlock::reset() {
+  reset_registers();
   rings_.fill(Ring{});
   posted_.clear();
   ++epoch_;
-}
-
-uint32_t* NqBlock::reg(uint64_t offset, uint32_t* set) {
-  if (offset < nq::kSet) return nullptr;
-  *set = static_cast<uint32_t>((offset - nq::kSet) / nq::kSetStride);
-  if (*set >= nq::kSetCount) return nullptr;
-  Ring& ring = rings_[*set];
-  switch ((offset - nq::kSet) % nq::kSetStride) {
-    case nq::kSetBaseLo:
-      return &ring.base_lo;
-    case nq::kSetBaseHi:
-      return &ring.base_hi;
-    case nq::kSetSize:
-      return &ring.size;
-    case nq::kSetHead:
-      return &ring.head;
-    default:
-      return nullptr;
-  }
-}
-
-bool NqBlock::access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) {
-  if (offset % 4 != 0 || size % 4 != 0 || offset + size > kBytes) return false;
-  if (write && size != 4) return false;
-  for (size_t at = 0; at < size; at += 4) {
-    uint32_t set = 0;
-    uint32_t* value = reg(offset + at, &set);
-    if (!write) {
-      base::store<uint32_t>(data + at, value != nullptr ? *value : 0);
-      continue;
-    }
-    if (value == nullptr || debug || value == &rings_[set].head) continue;
-    *value = base::load<uint32_t>(data + at);
-    // A driver writes base, then size (hw-registers.md 5.3): a ring starts anew with its size.
-    if (value == &rings_[set].size) {
-      rings_[set].head = 0;
-      rings_[set].phase = true;
-    }
-  }
-  return true;
 }
 
 }  // namespace hw

@@ -97,8 +97,15 @@ Endpoint::Target Endpoint::decode(int bar, uint64_t offset) const {
 }
 
 void Endpoint::count(AccessLog::Kind kind, int bar, uint64_t offset, bool write) {
-  // By page, so that a scan of a BAR cannot fill the log.
+  // Register windows by name and word, the rest by page: a scan of a BAR must not fill the log.
   char text[40];
+  uint64_t in = 0;
+  const Target target = decode(bar, offset);
+  const std::string window = target.claimed ? fabric_.window_at(target.device, &in) : "";
+  if (!window.empty()) {
+    std::snprintf(text, sizeof text, "0x%05llx", static_cast<unsigned long long>(in));
+    return log_.count(window, kind, text, write);
+  }
   std::snprintf(text, sizeof text, "bar%d+0x%09llx", bar,
                 static_cast<unsigned long long>(offset / kPage * kPage));
   log_.count("pcie", kind, text, write);

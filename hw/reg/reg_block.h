@@ -10,11 +10,11 @@
 //   }
 //
 // The one behaviour of every block: naturally aligned 32-bit accesses reach a register. Any other
-// size or alignment reads zeros and writes nothing; so do offsets without a register, reads of
-// write-only and writes of read-only registers. None of these is a bus error. All but reads of
-// write-only registers are counted in the AccessLog, as are accesses to registers that are plain
-// storage here. Debug accesses run no write hook, tell read hooks that they are debug, and are not
-// counted.
+// size or alignment reads zeros and writes nothing; so do offsets without a register (and registers
+// that this generation lacks), reads of write-only and writes of read-only registers. None of these
+// is a bus error. All but reads of write-only registers are counted in the AccessLog with the
+// block's instance, as are, by register, accesses to those whose effect is not modelled. Debug
+// accesses run no write hook, tell read hooks that they are debug, and are not counted.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "arch/contract/address_map.h"
 #include "arch/contract/reg.h"
 #include "base/span.h"
 #include "hw/mem/bus.h"
@@ -37,7 +38,7 @@ struct RegHook {
   uint32_t offset;
   // Value read; `stored` is what plain storage would return.
   uint32_t (Block::*read)(uint32_t element, uint32_t stored, bool debug);
-  // Called instead of storing; `value` is what software wrote.
+  // Called instead of storing; `value` is what software wrote, less the bits that hold nothing.
   void (Block::*write)(uint32_t element, uint32_t value);
 };
 
@@ -97,22 +98,28 @@ template <typename Block>
 class RegBlock : public BusTarget {
  public:
   explicit RegBlock(AccessLog& log) : log_(log) {}
+  // Registers of other generations are unknown.
+  RegBlock(AccessLog& log, contract::Gen gen)
+      : log_(log), gens_(static_cast<uint8_t>(1u << static_cast<unsigned>(gen))) {}
+
+  // What the log calls this block: "d0.dma5".
+  virtual std::string instance() const { return Block::table().name(); }
 
   bool access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) override {
     const RegTable<Block>& table = Block::table();
     if (!write) std::memset(data, 0, size);
     if (size != 4 || offset % 4 != 0) {
-      if (!debug) count(AccessLog::Kind::kPartial, hex(offset), write);
+      if (!debug) log_.count(instance(), AccessLog::Kind::kPartial, hex(offset), write);
       return true;
     }
     const auto word = table.word(offset);
-    if (word.entry == RegTable<Block>::kNone) {
-      if (!debug) count(AccessLog::Kind::kUnknown, hex(offset), write);
+    if (word.entry == RegTable<Block>::kNone || (table.entry(word.entry).info->gens & gens_) == 0) {
+      if (!debug) log_.count(instance(), AccessLog::Kind::kUnknown, hex(offset), write);
       return true;
     }
     const auto& entry = table.entry(word.entry);
-    if (!entry.info->supported && !debug) {
-      count(AccessLog::Kind::kUnsupported, entry.info->name, write);
+    if (!entry.info->supported() && !debug) {
+      log_.count(table.name(), AccessLog::Kind::kUnsupported, entry.info->name, write);
     }
     if (write) {
       if (debug && entry.write != nullptr) return true;
@@ -146,18 +153,31 @@ class RegBlock : public BusTarget {
   uint32_t read_reg(const Entry& entry, uint32_t element, bool debug) {
     if (entry.info->access == contract::Access::kWriteOnly && entry.read == nullptr) return 0;
     const uint32_t stored = values_ == nullptr ? entry.info->reset : values_[entry.first + element];
-    if (entry.read == nullptr) return stored;
-    return (static_cast<Block*>(this)->*entry.read)(element, stored, debug);
+    if (entry.read != nullptr) {
+      return (static_cast<Block*>(this)->*entry.read)(element, stored, debug);
+    }
+    if (entry.info->access == contract::Access::kReadClear && !debug) {
+      values()[entry.first + element] = 0;
+    }
+    return stored;
   }
   void write_reg(const Entry& entry, uint32_t element, uint32_t value, bool debug) {
-    if (entry.info->access == contract::Access::kReadOnly) {
-      if (!debug) count(AccessLog::Kind::kDenied, entry.info->name, true);
+    using contract::Access;
+    const Access access = entry.info->access;
+    if (access == Access::kReadOnly || access == Access::kReadClear) {
+      if (!debug) log_.count(instance(), AccessLog::Kind::kDenied, entry.info->name, true);
       return;
     }
+    value &= entry.info->writable;
     if (entry.write != nullptr) {
       (static_cast<Block*>(this)->*entry.write)(element, value);
+      return;
+    }
+    uint32_t& stored = values()[entry.first + element];
+    if (access == Access::kWrite0Clear) {
+      stored &= value | ~entry.info->writable;
     } else {
-      values()[entry.first + element] = value;
+      stored = (stored & ~entry.info->writable) | value;
     }
   }
   uint32_t* values() {
@@ -170,17 +190,15 @@ class RegBlock : public BusTarget {
     }
     return values_.get();
   }
-  void count(AccessLog::Kind kind, const std::string& reg, bool write) {
-    log_.count(Block::table().name(), kind, reg, write);
-  }
   static std::string hex(uint64_t offset) {
     static const char digits[] = "0123456789abcdef";
     std::string text = "0x";
-    for (int shift = 28; shift >= 0; shift -= 4) text += digits[(offset >> shift) & 15];
+    for (int shift = 16; shift >= 0; shift -= 4) text += digits[(offset >> shift) & 15];
     return text;
   }
 
   AccessLog& log_;
+  uint8_t gens_ = 0xFF;
   std::unique_ptr<uint32_t[]> values_;
 };
 

@@ -1,6 +1,7 @@
 #include "hw/sync/semaphore_block.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "base/span.h"
@@ -158,12 +159,18 @@ void SemaphoreBlock::changed(bool event, uint32_t id) {
   }
 }
 
-bool SemaphoreBlock::read32(uint32_t offset, uint32_t* value) const {
+void SemaphoreBlock::count(AccessLog::Kind kind, uint64_t offset, bool write) {
+  if (log_ == nullptr) return;
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%05llx", static_cast<unsigned long long>(offset));
+  log_->count(name_, kind, text, write);
+}
+
+uint32_t SemaphoreBlock::read32(uint32_t offset) {
   // The write aliases and the gap read 0; their backing store is never written.
   const bool live = offset < sem::kEvent + kAliasBytes ||
                     (offset >= sem::kRead && offset < sem::kRead + kAliasBytes);
-  *value = live ? *word(offset) : 0;
-  return true;
+  return live ? *word(offset) : 0;
 }
 
 void SemaphoreBlock::write32(uint32_t offset, uint32_t value) {
@@ -176,17 +183,20 @@ void SemaphoreBlock::write32(uint32_t offset, uint32_t value) {
 }
 
 bool SemaphoreBlock::access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) {
-  if (offset % 4 != 0 || size % 4 != 0 || offset + size > kBytes) return false;
-  if (write) {
-    // Stores to registers are single words (docs/hardware-contract.md 6).
-    if (size != 4) return false;
-    if (!debug) write32(static_cast<uint32_t>(offset), base::load<uint32_t>(data));
+  if (!write) std::memset(data, 0, size);
+  if (offset % 4 != 0 || size != 4) {
+    if (!debug) count(AccessLog::Kind::kPartial, offset, write);
     return true;
   }
-  for (size_t at = 0; at < size; at += 4) {
-    uint32_t value = 0;
-    read32(static_cast<uint32_t>(offset + at), &value);
-    base::store(data + at, value);
+  const bool gap = offset >= sem::kEvent + kAliasBytes && offset < sem::kRead;
+  if (gap && !debug) count(AccessLog::Kind::kUnknown, offset, write);
+  if (write && offset - sem::kRead < kAliasBytes && !debug) {
+    count(AccessLog::Kind::kDenied, offset, true);
+  }
+  if (!write) {
+    base::store(data, read32(static_cast<uint32_t>(offset)));
+  } else if (!debug) {
+    write32(static_cast<uint32_t>(offset), base::load<uint32_t>(data));
   }
   return true;
 }

@@ -1,6 +1,8 @@
 // 256 semaphores and 256 events of a NeuronCore or CC-core, with their five aliases.
 // Source of truth: hw-registers.md 4, docs/hardware-contract.md 2.
-// Exact: aliases, wrap-around, signed comparison, reads of write aliases and gaps (0).
+// Exact: aliases, wrap-around, signed comparison, reads of write aliases and gaps (0). As in every
+// register block, only naturally aligned words reach anything; the gap between events and
+// semaphores (a driver writes event 256) is counted as unknown, writes of the read alias as denied.
 // Values live in the window's backing store at the event and read aliases, so that a client that
 // has mapped the page sees them.
 #pragma once
@@ -8,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "contract/isa_types.h"
@@ -37,8 +40,11 @@ class SemaphoreBlock final : public BusTarget {
  public:
   static constexpr uint64_t kBytes = 0x2000;
 
-  // The block occupies the first kBytes of `pages`, which outlive it. `counters` may be null.
-  SemaphoreBlock(SharedPages& pages, Counters* counters) : pages_(pages), counters_(counters) {}
+  // The block occupies the first kBytes of `pages`, which outlive it. `counters` and `log` may be
+  // null; the log knows the block by `name`.
+  SemaphoreBlock(SharedPages& pages, Counters* counters, AccessLog* log = nullptr,
+                 std::string name = "semaphores")
+      : pages_(pages), counters_(counters), log_(log), name_(std::move(name)) {}
 
   uint32_t value(uint32_t semaphore) const;
   bool event(uint32_t event) const;
@@ -67,13 +73,16 @@ class SemaphoreBlock final : public BusTarget {
     SemaphoreWaiter* waiter;
   };
 
-  bool read32(uint32_t offset, uint32_t* value) const;
+  uint32_t read32(uint32_t offset);
   void write32(uint32_t offset, uint32_t value);
   uint32_t* word(uint32_t offset) const;
   void changed(bool is_event, uint32_t id);
+  void count(AccessLog::Kind kind, uint64_t offset, bool write);
 
   SharedPages& pages_;
   Counters* counters_;
+  AccessLog* log_;
+  std::string name_;
   std::vector<Entry> waiters_;
   // Waits per semaphore and event, so that an update without waiters costs nothing.
   std::array<uint8_t, 512> waiting_{};

@@ -188,7 +188,7 @@ bool FakeDevice::queue_write(uint64_t offset, uint32_t value) {
     registers_[offset] = value;
     if (reg == udma::kM2sQTailInc && half.length != 0) {
       half.tail = (half.tail + value) % half.length;
-      if (!engines_stalled) run_queue(queue);
+      if (!engines_stalled && value <= largest_doorbell) run_queue(queue);
     }
     return true;
   }

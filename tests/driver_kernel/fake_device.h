@@ -41,7 +41,9 @@ class FakeDevice : public pcie::Device {
 
   // Knobs and observations.
   bool engines_stalled = false;  // doorbells are taken, nothing moves
-  bool firmware_dead = false;    // neither resets nor mailbox requests are answered
+  // Larger ones are taken and nothing moves: a scrub of whole stacks would take the host's memory.
+  uint32_t largest_doorbell = 8192;
+  bool firmware_dead = false;  // neither resets nor mailbox requests are answered
   uint64_t ring_id_errors = 0;
   uint64_t dma_faults = 0;
   uint64_t copies = 0;

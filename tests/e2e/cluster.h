@@ -17,6 +17,7 @@
 #include "driver/kernel/host_arena.h"
 #include "driver/kernel/kernel_driver.h"
 #include "driver/uapi/requests.h"
+#include "hw/link/links.h"
 #include "hw/machine/chip.h"
 #include "hw/machine/machine.h"
 #include "sim/machine_params.h"

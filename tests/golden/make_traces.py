@@ -8,115 +8,11 @@ expand (2.3, 2.4, 3.10, 3.11, 7.5, 8), never from a recording of a driver. READM
 import os
 import sys
 
+import election
+from writer import (BUFFER, DUMMY, FILES, GENERATIONS, MARK, QUEUES, REQUEST, RESPONSE, RINGS, Script, at,
+                    init_engine)
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-FILES = {}
-
-# Host memory of the player. A driver puts these things where it likes.
-REQUEST, RESPONSE, DUMMY, RINGS, BUFFER, QUEUES = 0x10000, 0x20000, 0x30000, 0x100000, 0x2000000, 0x3000000
-MARK = 0xABCDEF01
-RESERVED = 0x1000000  # the lowest 16 MiB of a stack belong to firmware (2.6)
-
-
-class Script:
-    def __init__(self, name, title):
-        self.lines = [f"# {title}"]
-        FILES[name] = self.lines
-
-    def note(self, text):
-        self.lines.append(f"# {text}")
-
-    def line(self, *words):
-        self.lines.append(" ".join(w if isinstance(w, str) else format(w, "X") for w in words))
-
-    def base(self, name, value):
-        self.line("base", name, value)
-
-    def memory(self, name, value):
-        self.line("memory", name, value)
-
-    def w(self, address, value):
-        self.line("W", address, value)
-
-    def r(self, address, value="*"):
-        self.line("R", address, value)
-
-    def insert(self, how, name, **names):
-        self.line(how, name, *(f"{k}={v if isinstance(v, str) else format(v, 'X')}" for k, v in names.items()))
-
-    def use(self, name, **names):
-        self.insert("use", name, **names)
-
-    def play(self, name, **names):
-        self.insert("play", name, **names)
-
-
-def at(base, offset):
-    return f"{base}+{offset:X}"
-
-
-class Generation:
-    """Addresses of hw-registers.md 2.2 to 2.5 and 3.12."""
-
-    def __init__(self, number):
-        self.number = number
-        self.name = f"v{number}"
-        self.v2 = number == 2
-        self.misc = 0x30FA0000 if self.v2 else 0x06C84000
-        self.misc_device = 0x0FFFF0FA0000 if self.v2 else 0x008006C84000
-        self.window = 1 << 44 if self.v2 else 1 << 46
-        self.ncs = 2 if self.v2 else 8
-        self.compute = 32 if self.v2 else 128
-        self.give_up = "120s" if self.v2 else "480s"
-        self.copy_limit = "40ms" if self.v2 else "20ms"
-        self.qemu = 0x30647010 if self.v2 else 0x06300010
-
-    def file(self, what):
-        return f"{self.name}_{what}.trace"
-
-    def udma(self, e):
-        if self.v2:
-            if e < 16:
-                return 0x30000000 + e * 0x40000
-            return {32: 0x30600000, 33: 0x30D00000}.get(e, 0x30700000 + (e - 16) * 0x40000)
-        if e >= 128:
-            return (0x06800000, 0x06900000, 0x46800000, 0x46900000)[e - 128]
-        return (0x82000000, 0x94000000, 0xA2000000, 0xB4000000)[e // 32] + e % 32 * 0x100000
-
-    def sdma(self, e):
-        if self.v2 and e < 16:
-            return 0x30400000 + e * 0x7000
-        if self.v2 and e < 32:
-            return 0x30B00000 + (e - 16) * 0x7000
-        return self.udma(e) + 0x40000
-
-    def error_trigger(self, e):
-        return (0x8C000000, 0x9C400000, 0xAC000000, 0xBC400000)[e // 32] + e % 32 * 0x20000
-
-    def nc_nq(self, n):
-        if self.v2:
-            return (0x30535000, 0x30C35000)[n]
-        return 0x06001000 + n // 4 * 0x40000000 + n // 2 % 2 * 0x400000 + n % 2 * 0x180000
-
-    def topsp_nq(self, t):
-        if self.v2:
-            return 0x30E04000 + t * 0x40000
-        return 0x06A00000 + t // 8 * 0x40000000 + t % 8 * 0x40000
-
-    def h2t(self, n):
-        return (32 + n, 0) if self.v2 else (128 + n // 2, n % 2)
-
-    def reset_map(self, n):
-        return (0x701, 0x3802)[n] if self.v2 else 0x10101 << n
-
-    def hbm(self, n):
-        """Device address and BAR4 offset of the first free byte near NC n."""
-        if self.v2:
-            return n * 0x1000000000 + RESERVED, n * 0x400000000 + RESERVED
-        h = n // 2
-        return (0, 0x4000000000, 0x800000000000, 0x804000000000)[h] + RESERVED, h * 0x1000000000 + RESERVED
-
-
-GENERATIONS = [Generation(n) for n in (2, 3, 4)]
 
 
 # --- 10.3: one DMA engine ---------------------------------------------------------------------
@@ -204,23 +100,6 @@ def mask_files():
         t.w("U+2020C", 0x800)
 
 
-V2_BROADCAST_LAST = (0, 3, 6, 9, 15)
-
-
-def init_engine(t, g, e, first, again=False, how="use"):
-    """ENG2(e), ENG3(e) or ENG4(e)."""
-    s = g.sdma(e)
-    if g.v2 and e < 32:
-        op = "W" if how == "use" else "write"
-        t.line(op, f"{s + 0x100:X}", 0xFFFF >> e % 16)
-        t.line(op, f"{s + 0x104:X}", 0xFFFF if e % 16 in V2_BROADCAST_LAST else 0)
-    body = "engine_again" if again and g.number == 4 else "engine"
-    t.insert(how, g.file(body), U=g.udma(e), S=s, Q=first)
-    if not g.v2 and e < 128:
-        masks = "v3_engine_masks_again.trace" if again else "v3_engine_masks.trace"
-        t.insert(how, masks, U=g.udma(e), F=g.error_trigger(e))
-
-
 def engine_script(g):
     t = Script(g.file("engine_twice"), f"hw-registers.md 10.3, {g.name}: engine 0 twice, then what it must read as")
     t.play(g.file("probe"))
@@ -283,27 +162,28 @@ def ring_places(n):
     return tx, tx + 0x40000, tx + 0x80000  # M2S ring, S2M ring, completion words
 
 
-def h2t_queue(t, g, n):
+def h2t_queue(t, g, n, how="use"):
     """H: rings; QUE of the host copies of NC n."""
     e, q = g.h2t(n)
     tx, rx, _ = ring_places(n)
     t.memory("TX", tx)
     t.memory("RX", rx)
     u = g.udma(e)
-    t.use("queue.trace", T=u + 0x1000 + q * 0x1000, X=u + 0x21000 + q * 0x1000, L=8192,
-          TX=f"TX+{g.window:X}", RX=f"RX+{g.window:X}")
+    t.insert(how, "queue.trace", T=u + 0x1000 + q * 0x1000, X=u + 0x21000 + q * 0x1000, L=8192,
+             TX=f"TX+{g.window:X}", RX=f"RX+{g.window:X}")
 
 
-def init_ncs(t, g, ncs, first, covered=None):
-    """Steps 6 to 14 of 10.2. An engine that two NCs share is due when all of them are covered."""
+def init_ncs(t, g, ncs, first, covered=None, again=False):
+    """Steps 6 to 14 of 10.2. An engine that two NCs share is due when all of them are covered. `again`: no reset
+    has preceded."""
     covered = ncs if covered is None else covered
     for n in ncs:
         t.note(f"NC {n}")
         for e in range(n * 16, n * 16 + 16):
-            init_engine(t, g, e, first)
+            init_engine(t, g, e, first, again)
         e, q = g.h2t(n)
         if g.v2 or (q == 0 and n + 1 in covered):
-            init_engine(t, g, e, first, again=g.number == 4 and first != 0x30000 and len(ncs) < g.ncs)
+            init_engine(t, g, e, first, again or (first != 0x30000 and not g.v2))
         h2t_queue(t, g, n)
 
 
@@ -352,33 +232,44 @@ def device_reset(g):
         t.line("expect", f"{half + 0x3C:X}", 1 << 30)
 
 
+def qemu_reset(t, g, value, mailbox):
+    """8.5: the reset register, on v2 with the mailbox request as well."""
+    t.w(f"{g.qemu:X}", value)
+    if g.v2:
+        for word, what in mailbox:
+            t.w(at("M", word), what)
+        t.line("wait", "100ms")
+        t.line("P", "M+1EC", 0, "100ms", g.give_up)
+    t.line("P", f"{g.qemu:X}", 0, "2s", "10s" if g.v2 else "10000s")
+    t.line("wait", "2s")
+
+
 def special_bring_up(g):
     """8.5 and the last paragraph of 10.2; 1.2 for the emulator."""
     for suffix, value in (("qemu", 1),) if g.v2 else (("qemu", 0), ("qemu_new", 0xFFFFFFFF)):
         t = Script(g.file(suffix), f"hw-registers.md 8.5 and 10.2, {g.name}, revision FF: reset register, value {value:X}")
         t.use(g.file("probe"), REVISION=0xFF)
         t.base("M", g.misc)
-        t.w(f"{g.qemu:X}", value)
-        if g.v2:
-            t.w("M+1EC", 1)
-            t.w("M+800", 1)
-            t.line("wait", "100ms")
-            t.line("P", "M+1EC", 0, "100ms", g.give_up)
-        t.line("P", f"{g.qemu:X}", 0, "2s", "10s" if g.v2 else "10000s")
-        t.line("wait", "2s")
+        qemu_reset(t, g, value, ((0x1EC, 1), (0x800, 1)))
         init_ncs(t, g, range(g.ncs), 0x30000)
         if not g.v2:
             t.note("no mailbox word takes part")
             t.line("expect", "M+1EC", 0)
         copy(t, g, "play", 0, 0, 1, BUFFER, 0x10000)
-    t = Script(g.file("emulator"), f"hw-registers.md 1.2, {g.name}, revision F0: NC 0 alone")
-    t.use(g.file("probe"), REVISION=0xF0)
-    t.base("M", g.misc)
-    t.w("M+1EC", 1)
-    t.w("M+800", 1)
-    acknowledge(t, g)
-    init_ncs(t, g, [0], 0x30000, range(g.ncs))
-    copy(t, g, "play", 0, 0, 1, BUFFER, 0x10000)
+    for again in (False, True) if g.number == 4 else (False,):
+        t = Script(g.file("emulator_again" if again else "emulator"),
+                   f"hw-registers.md 1.2, {g.name}, revision F0: NC 0 alone"
+                   + (", no reset" if g.number == 4 else "") + (", driver loaded again" if again else ""))
+        if again:
+            t.play(g.file("emulator"))
+        t.use(g.file("probe"), REVISION=0xF0)
+        if g.number != 4:
+            t.base("M", g.misc)
+            t.w("M+1EC", 1)
+            t.w("M+800", 1)
+            acknowledge(t, g)
+        init_ncs(t, g, [0], 0x30000, range(g.ncs), again)
+        copy(t, g, "play", 0, 0, 1, BUFFER, 0x10000, seed=again + 1)
 
 
 # --- 10.5: copies -----------------------------------------------------------------------------
@@ -469,10 +360,11 @@ def copies(g):
     last = g.ncs - 1
     copy(t, g, "use", last, 0, 1, BUFFER, 0x10000)
     copy(t, g, "use", last, 2, 1, BUFFER + 0x20000, 0x10000, back=True, seed=last)
-    t.note("the rest of the first lap in 64 KiB copies: 4096 in all")
+    chain(t, g)
+    t.note("the rest of the first lap in 64 KiB copies")
     names = copy_names(g, 0, 0, 1, BUFFER, 0x10000)
-    t.line("repeat", "4092", "C")
-    names["I"] = "8+C*2"
+    t.line("repeat", str((8192 - 18) // 2), "C")
+    names["I"] = "12+C*2"
     t.use(g.file("copy"), **names)
     t.line("end")
     u = g.udma(g.h2t(0)[0])
@@ -484,6 +376,30 @@ def copies(g):
         lap_of(t, g, 0, ring_id)
     copy(t, g, "use", 0, 0, 1, BUFFER, 0x10000, seed=9)
     no_ring_id_error(t, u)
+
+
+def chain(t, g):
+    """3.12, 3.6 item 10: a block from the host, copies of copies of it, the last one back, each behind a barrier."""
+    t.note("slots 8 to 17: host to HBM, seven times on within HBM, back to the host; every descriptor has DMB")
+    tx, rx, k = ring_places(0)
+    s, m = doorbells(g, 0)
+    a, bar4 = g.hbm(0)
+    out = BUFFER + 0x40000
+    places = [g.window | BUFFER] + [a + block * 0x10000 for block in range(8)] + [g.window | out]
+    t.line("host", "fill", BUFFER, 0x10000, 0x77)
+    t.line("host", "write", k, MARK, 0)
+    for index in range(9):
+        slot = 8 + index
+        t.line("desc", tx + slot * 16, 0x4D000000, 0x1080003, places[index])
+        t.line("desc", rx + slot * 16, 0x1000000, 0, places[index + 1])
+    t.line("desc", tx + 17 * 16, 0x4D000004, 0x1080003, g.window | k)
+    t.line("desc", rx + 17 * 16, 0x1000004, 0, g.window | k + 4)
+    t.line("write", f"{s:X}", 10)
+    t.line("write", f"{m:X}", 10)
+    t.line("host", "poll", k + 4, MARK, "1us", g.copy_limit)
+    for block in (0, 1, 7):
+        t.line("hbm", "check", bar4 + block * 0x10000, 0x10000, 0x77)
+    t.line("host", "check", out, 0x10000, 0x77)
 
 
 def lap_of(t, g, n, ring_id):
@@ -517,12 +433,16 @@ def teardown_nq(t, block, k):
         t.w(f"{block + word + k * 0x28:X}", 0)
 
 
-def nc_reset(g):
+def nc_reset(g, qemu=False):
     topsp = 4 if g.v2 else 3  # of NC 1: three per NC on v2, two later
-    t = Script(g.file("nc1_reset"), f"hw-registers.md 10.6, {g.name}, NC 1: one NC queue in set 2 and one TopSP {topsp} "
-               "queue in set 0 exist")
+    t = Script(g.file("qemu_nc1_reset" if qemu else "nc1_reset"),
+               f"hw-registers.md 10.6, {g.name}{', revision FF' if qemu else ''}, NC 1: one NC queue in set 2 and one TopSP "
+               f"{topsp} queue in set 0 exist")
     t.base("M", g.misc)
-    t.play(g.file("bring_up"))
+    t.play(g.file("qemu" if qemu else "bring_up"))
+    if qemu:
+        t.note("the script before has used two slots")
+        h2t_queue(t, g, 0, "play")
     program_nq(t, g.nc_nq(1), 2, g.window | 0x40000, 4096)
     program_nq(t, g.topsp_nq(topsp), 0, g.hbm(1)[0] + 0x100000, 8192)
     t.note("NC 0 is in the second lap of its ring, NC 1 in its first")
@@ -533,10 +453,13 @@ def nc_reset(g):
     teardown_nq(t, g.nc_nq(1), 2)
     t.line("wait", "1ms")
     teardown_nq(t, g.topsp_nq(topsp), 0)
-    t.w("M+1D8", g.reset_map(1))
-    t.w("M+1EC", 2)
-    t.w("M+800", 1)
-    acknowledge(t, g)
+    request = ((0x1D8, g.reset_map(1)), (0x1EC, 2), (0x800, 1))
+    if qemu:
+        qemu_reset(t, g, 1 if g.v2 else g.reset_map(1), request)
+    else:
+        for word, value in request:
+            t.w(at("M", word), value)
+        acknowledge(t, g)
     init_ncs(t, g, [1], 0x3030000)
     t.note("the other NC goes on where it was, this one starts anew; its HBM has survived")
     e, q = g.h2t(0)
@@ -721,8 +644,10 @@ def write_all():
         copies(g)
         open_device(g)
         nc_reset(g)
+        nc_reset(g, qemu=True)
         if not g.v2:
             seng_reset(g)
+            election.write(g)
         process_exit(g)
         remove(g)
         metric(g)

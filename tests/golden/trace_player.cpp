@@ -86,6 +86,17 @@ golden::Script load(const std::string& path, const Options& options) {
                                               {{"REVISION", options.revision}});
 }
 
+// hw-registers.md 9.2: two windows per side.
+void connect(const golden::Script& script, hw::MachineParams& params) {
+  for (const golden::Script::Cable& cable : script.cables) {
+    const uint32_t windows[2] = {cable.left ? 1u : 0u, cable.left ? 2u : 3u};
+    for (const uint32_t window : windows) {
+      params.chips[cable.a].neighbours[window] = cable.b;
+      params.chips[cable.b].neighbours[window] = cable.a;
+    }
+  }
+}
+
 Outcome play(const std::string& path, const Generation& generation, const Options& options) {
   const golden::Script script = load(path, options);
   SharedMemory memory;
@@ -98,6 +109,7 @@ Outcome play(const std::string& path, const Generation& generation, const Option
     params.chips[c].routing_id = c;
     params.chips[c].host = &memory;
   }
+  connect(script, params);
   hw::Machine machine(params);
   golden::Host host{{}, &memory, &machine.executor()};
   for (uint32_t c = 0; c < script.devices; ++c) host.devices.push_back(&machine.device(c));

@@ -38,7 +38,7 @@ class NqBlockTest : public ::testing::Test {
   }
 
   hw_test::CoreBench bench_;
-  hw::NqBlock block_{{7, base::ns(50)}, bench_.queue, bench_.fabric, &bench_.counters};
+  hw::NqBlock block_{{7, base::ns(50), "nq"}, bench_.queue, bench_.fabric, &bench_.counters};
 };
 
 TEST_F(NqBlockTest, WritesEntryAfterItsTime) {
@@ -110,8 +110,65 @@ TEST_F(NqBlockTest, RegisterAccess) {
   EXPECT_EQ(read32(block_, nq::kSet + 0x10), 0u);  // unspecified words of a set
   write32(block_, nq::kSet + nq::kSetHead, 64);    // read only
   EXPECT_EQ(head(0), 0u);
-  uint8_t bytes[2] = {};
-  EXPECT_FALSE(block_.access(nq::kSet, bytes, 2, true, false));
+  uint8_t bytes[2] = {1, 1};
+  EXPECT_TRUE(block_.access(nq::kSet, bytes, 2, true, false));
+  EXPECT_EQ(read32(block_, nq::kSet), 0u);
+  using Kind = hw::AccessLog::Kind;
+  EXPECT_EQ(bench_.log.total(Kind::kPartial), 1u);
+  EXPECT_EQ(bench_.log.total(Kind::kDenied), 1u);
+  EXPECT_EQ(bench_.log.total(Kind::kUnknown), 2u);
+}
+
+TEST_F(NqBlockTest, NinetySixSetsAreIndependent) {
+  for (uint32_t set = 0; set < nq::kSetCount; ++set) {
+    ring(set, bench_.host_address(0x1000 + set * 128), 128);
+  }
+  for (uint32_t set = 0; set < nq::kSetCount; ++set) {
+    for (uint32_t k = 0; k <= set % 3; ++k) post(set, set);
+  }
+  bench_.queue.run_all();
+  for (uint32_t set = 0; set < nq::kSetCount; ++set) {
+    EXPECT_EQ(head(set), 32 * (set % 3 + 1)) << set;
+    EXPECT_EQ(entry(0x1000 + set * 128).payload, set);
+    EXPECT_EQ(read32(block_, nq::kSet + set * nq::kSetStride + nq::kSetSize), 128u);
+  }
+}
+
+// hw-registers.md 5.3: the base is rewritten while the old ring is enabled. Between the three
+// writes no entry may go to an address made of both bases, or past the end of the smaller new ring.
+TEST_F(NqBlockTest, ANewRingOverTheOldOneTakesEffectWithItsSize) {
+  ring(0, bench_.host_address(0x1000), 256);
+  for (uint32_t i = 0; i < 3; ++i) post(0, i);
+  bench_.queue.run_all();
+  const uint64_t fresh = 0x100'4000;  // in HBM
+  write32(block_, nq::kSet + nq::kSetBaseHi, static_cast<uint32_t>(fresh >> 32));
+  post(0, 3);
+  bench_.queue.run_all();
+  write32(block_, nq::kSet + nq::kSetBaseLo, static_cast<uint32_t>(fresh));
+  EXPECT_EQ(read32(block_, nq::kSet + nq::kSetBaseLo), fresh);
+  post(0, 4);
+  bench_.queue.run_all();
+  EXPECT_EQ(entry(0x1060).payload, 3u);
+  EXPECT_EQ(entry(0x1080).payload, 4u);
+  EXPECT_EQ(head(0), 160u);
+  write32(block_, nq::kSet + nq::kSetSize, 64);
+  EXPECT_EQ(head(0), 0u);
+  post(0, 5);
+  bench_.queue.run_all();
+  EXPECT_EQ(base::load<NqEntry>(bench_.fabric.direct(fresh, 32)).payload, 5u);
+  EXPECT_TRUE(base::load<NqEntry>(bench_.fabric.direct(fresh, 32)).phase());
+  EXPECT_EQ(entry(0x10A0).header, 0u);
+}
+
+TEST_F(NqBlockTest, DestroyedRingsReceiveNothing) {
+  ring(0, bench_.host_address(0x1000), 64);
+  post(0, 1);  // still on its way when the driver destroys the queue
+  write32(block_, nq::kSet + nq::kSetBaseHi, 0);
+  write32(block_, nq::kSet + nq::kSetBaseLo, 0);
+  write32(block_, nq::kSet + nq::kSetSize, 0);
+  bench_.queue.run_all();
+  EXPECT_EQ(entry(0x1000).header, 0u);
+  EXPECT_EQ(block_.dropped(), 1u);
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ class Semaphores : public ::testing::Test {
  protected:
   hw::Counters counters_;
   hw::SharedPages pages_{0x2000, 0x2000};
-  hw::SemaphoreBlock block_{pages_, &counters_};
+  hw::AccessLog log_;
+  hw::SemaphoreBlock block_{pages_, &counters_, &log_, "d0.nc1.semaphores"};
 };
 
 TEST_F(Semaphores, AliasesActOnOneValue) {
@@ -61,14 +62,28 @@ TEST_F(Semaphores, EventsAndGap) {
 }
 
 TEST_F(Semaphores, OnlyAlignedWords) {
-  uint8_t bytes[8] = {};
-  EXPECT_FALSE(block_.access(0x1402, bytes, 4, true, false));
-  EXPECT_FALSE(block_.access(0x1400, bytes, 8, true, false));
-  EXPECT_FALSE(block_.access(0x1400, bytes, 2, true, false));
-  EXPECT_FALSE(block_.access(0x1FFC, bytes, 8, false, false));
   write32(block_, sem::kSet + 4, 3);
+  uint8_t bytes[8] = {9, 9, 9, 9, 9, 9, 9, 9};
+  EXPECT_TRUE(block_.access(sem::kSet + 2, bytes, 4, true, false));
+  EXPECT_TRUE(block_.access(sem::kSet, bytes, 8, true, false));
+  EXPECT_TRUE(block_.access(sem::kSet + 4, bytes, 2, true, false));
+  EXPECT_EQ(block_.value(0), 0u);
+  EXPECT_EQ(block_.value(1), 3u);
   EXPECT_TRUE(block_.access(sem::kRead, bytes, 8, false, false));
-  EXPECT_EQ(base::load<uint32_t>(bytes + 4), 3u);
+  EXPECT_EQ(base::load<uint64_t>(bytes), 0u);
+  EXPECT_EQ(log_.total(hw::AccessLog::Kind::kPartial), 4u);
+}
+
+TEST_F(Semaphores, WhatReachesNothingIsCountedByPlace) {
+  using Kind = hw::AccessLog::Kind;
+  write32(block_, 0x400, 1);  // event 256
+  EXPECT_EQ(read32(block_, 0x400), 0u);
+  EXPECT_EQ(read32(block_, 0xFFC), 0u);
+  write32(block_, sem::kRead + 4, 1);
+  EXPECT_EQ(read32(block_, sem::kInc), 0u);  // a write alias reads 0, which is no error
+  EXPECT_EQ(log_.total(Kind::kUnknown), 3u);
+  EXPECT_EQ(log_.total(Kind::kDenied), 1u);
+  EXPECT_EQ(log_.entries().count({"d0.nc1.semaphores", Kind::kUnknown, "0x00400", true}), 1u);
 }
 
 TEST_F(Semaphores, DebugWritesHaveNoEffect) {

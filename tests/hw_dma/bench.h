@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -71,6 +72,10 @@ class Recorder : public BusTarget {
  private:
   EventQueue& events_;
 };
+
+constexpr uint64_t kA = 0x100'0000;  // offsets in HBM past the firmware's part
+constexpr uint64_t kB = 0x200'0000;
+constexpr uint64_t kC = 0x300'0000;
 
 struct Ring {
   uint64_t base = 0;
@@ -140,8 +145,29 @@ class DmaBench {
     return (h == kM2s ? udma::kM2sQ : udma::kS2mQ) + q * udma::kM2sQStride + offset;
   }
 
-  // As hw-registers.md 3.11. Rings take 16 bytes per descriptor at the given addresses.
+  uint32_t cause(uint32_t engine, Half h) {
+    return read(engine, udma::kSecondaryIrq + h * udma::kSecondaryIrqStride);
+  }
+  void mask_abort(uint32_t engine, Half h, uint32_t bits) {
+    write(engine,
+          udma::kSecondaryIrq + h * udma::kSecondaryIrqStride + udma::kSecondaryIrqAbortMask, bits);
+  }
+  // Does `action` at a time, in the middle of what is going on.
+  void at_time(base::Ps time, std::function<void()> action) {
+    struct Call final : EventSink {
+      void on_event(const EventKey&, uint32_t, uint64_t) override { action(); }
+      std::function<void()> action;
+    };
+    auto call = std::make_shared<Call>();
+    call->action = std::move(action);
+    events.schedule({time, 0xFFFF, Phase::kEffect}, *call, 0);
+    calls_.push_back(std::move(call));
+  }
+
+  // As hw-registers.md 3.10 step 7 and 3.11. Rings take 16 bytes per descriptor at the given
+  // addresses.
   QueuePair setup(uint32_t engine, uint32_t q, uint64_t tx, uint64_t rx, uint32_t length) {
+    write(engine, udma::kM2sPktLenCfg, 0x010F'FFFF);
     write(engine, reg(kM2s, q, udma::kM2sQRateLimitMask), 3);
     for (Half h : {kM2s, kS2m}) {
       const uint64_t base = h == kM2s ? tx : rx;
@@ -188,6 +214,9 @@ class DmaBench {
   Dma dma;
   FakeHost host;
   Recorder recorder;
+
+ private:
+  std::vector<std::shared_ptr<EventSink>> calls_;
 };
 
 }  // namespace hw

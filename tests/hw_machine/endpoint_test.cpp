@@ -1,5 +1,7 @@
 #include "hw/pcie/endpoint.h"
 
+#include <stdexcept>
+
 #include "contract/regs/misc.h"
 #include "tests/hw_core/core_bench.h"
 
@@ -160,6 +162,137 @@ TEST_F(EndpointV3, FourGibBarAndHoles) {
   const uint8_t byte = 3;
   endpoint_.bar_write(4, 64ull << 30, {&byte, 1});
   EXPECT_EQ(*bench_.fabric.direct(bench_.map().hbm_base(1), 1), 3);
+}
+
+// Nothing outside the header, whatever the offset and the size.
+TEST_F(EndpointTest, ConfigurationSpaceAnywhere) {
+  for (const unsigned size : {1u, 2u, 4u}) {
+    for (uint32_t offset = 0; offset < 4096; ++offset) {
+      endpoint_.config_write(offset, size, ~0u);
+      const uint32_t value = endpoint_.config_read(offset, size);
+      EXPECT_TRUE(offset < 256 || value == 0) << offset;
+      EXPECT_TRUE(size == 4 || value >> (8 * size) == 0) << offset;
+    }
+  }
+  for (const uint32_t offset : {0xFFu, 0xFEu, 0xFDu, 0xFFFu, 0xFFFF'FFFDu, 0xFFFF'FFFFu}) {
+    endpoint_.config_write(offset, 4, ~0u);
+    EXPECT_EQ(endpoint_.config_read(offset, 4), 0u);
+  }
+  endpoint_.config_write(0, 0, ~0u);
+  EXPECT_EQ(endpoint_.config_read(0, 0), 0u);
+  EXPECT_EQ(endpoint_.config_read(0, 4), 0x7164'1D0Fu);
+  EXPECT_EQ(endpoint_.config_read(1, 2), 0x641Du);
+  EXPECT_EQ(endpoint_.config_read(0x100, 4), 0u);
+  EXPECT_EQ(endpoint_.config_read(0x3D, 1), 0u);
+}
+
+TEST_F(EndpointTest, AccessesThatWouldWrapAround) {
+  words_.words[0] = 5;
+  uint8_t bytes[16] = {};
+  endpoint_.bar_read(0, ~0ull - 3, {bytes, 16});
+  endpoint_.bar_write(0, ~0ull, {bytes, 2});
+  endpoint_.bar_write(4, ~0ull - 7, {bytes, 16});
+  EXPECT_EQ(bench_.log.total(AccessLog::Kind::kUnknown), 3u);
+  // The last bytes of the registers, and those behind them.
+  endpoint_.bar_read(0, (1ull << 30) - 8, {bytes, 16});
+  endpoint_.bar_read(-1, 0, {bytes, 4});
+  endpoint_.bar_read(6, 0, {bytes, 4});
+  EXPECT_EQ(words_.words[0], 5u);
+}
+
+TEST_F(EndpointTest, ResetIsPowerOn) {
+  endpoint_.config_write(0x10, 4, 0xC000'0000);
+  endpoint_.config_write(0x3C, 1, 11);
+  endpoint_.config_write(0x04, 2, 6);
+  endpoint_.reset();
+  EXPECT_EQ(none_.power_ons, 1);
+  EXPECT_EQ(endpoint_.config_read(0x10, 4), 0x4u);
+  EXPECT_EQ(endpoint_.config_read(0x3C, 1), 0u);
+  EXPECT_EQ(endpoint_.config_read(0x04, 2), 0u);
+  EXPECT_EQ(bench_.fabric.host(), nullptr);
+}
+
+TEST_F(EndpointTest, HostMemoryNeedsBusMastering) {
+  using hw::Space;
+  const uint64_t host = bench_.host_address(0x100);
+  uint8_t bytes[4] = {1, 2, 3, 4};
+  EXPECT_FALSE(bench_.fabric.write(host, {bytes, 4}));
+  EXPECT_EQ(bench_.fabric.direct(host, 4), nullptr);
+  EXPECT_EQ(bench_.fabric.reach(host, 4), Space::kNone);
+  endpoint_.config_write(0x04, 2, 0x6);
+  EXPECT_TRUE(bench_.fabric.write(host, {bytes, 4}));
+  EXPECT_EQ(bench_.fabric.reach(host, 4), Space::kHost);
+  endpoint_.config_write(0x04, 1, 0x2);
+  EXPECT_FALSE(bench_.fabric.read(host, {bytes, 4}));
+}
+
+class SmallBars : public EndpointTest {
+ protected:
+  SmallBars() { small_.config_write(0x04, 2, 0x2); }
+  hw::Endpoint small_{{"d0", 0x7164, 0, pcie::BarLayout::k32Bit}, bench_.fabric, none_, bench_.log};
+};
+
+TEST_F(SmallBars, FitAHoleOf32Bits) {
+  EXPECT_EQ(small_.identity().bar_size[0], 1ull << 30);
+  EXPECT_EQ(small_.identity().bar_size[4], 512ull << 20);
+  const uint32_t sizes[6] = {0xC000'0000, 0, 0, 0, 0xE000'0000, 0};
+  for (uint32_t bar = 0; bar < 6; ++bar) {
+    small_.config_write(0x10 + 4 * bar, 4, ~0u);
+    EXPECT_EQ(small_.config_read(0x10 + 4 * bar, 4), sizes[bar]) << bar;
+  }
+  small_.config_write(0x28, 4, ~0u);  // no CardBus
+  EXPECT_EQ(small_.config_read(0x28, 4), 0u);
+  small_.config_write(0x30, 4, ~0u);  // no ROM
+  EXPECT_EQ(small_.config_read(0x30, 4), 0u);
+}
+
+TEST_F(SmallBars, TheFirstPartOfTheFirstStack) {
+  const uint64_t end = 512ull << 20;
+  small_.write32(4, end - 4, 0x1234'5678);
+  EXPECT_EQ(base::load<uint32_t>(bench_.fabric.direct(bench_.map().hbm_base(0) + end - 4, 4)),
+            0x1234'5678u);
+  uint8_t bytes[8] = {9, 9, 9, 9, 9, 9, 9, 9};
+  small_.bar_read(4, end - 4, {bytes, 8});  // half of it behind the BAR
+  EXPECT_EQ(bytes[3], 0x12);
+  EXPECT_EQ(bytes[4], 0);
+  EXPECT_TRUE(small_.bar_map(4, end - 0x1000, 0x1000).ok());
+  EXPECT_FALSE(small_.bar_map(4, end - 0x1000, 0x2000).ok());
+  EXPECT_FALSE(small_.bar_map(4, end, 0x1000).ok());
+}
+
+TEST_F(SmallBars, TheQemuRevisionMovesTheRegisters) {
+  hw::Endpoint qemu{
+      {"d0", 0x7164, 0xFF, pcie::BarLayout::k32Bit}, bench_.fabric, none_, bench_.log};
+  qemu.config_write(0x18, 4, ~0u);
+  EXPECT_EQ(qemu.config_read(0x18, 4), 0xC000'0000u);
+  qemu.config_write(0x10, 4, ~0u);
+  EXPECT_EQ(qemu.config_read(0x10, 4), 0u);
+}
+
+TEST_F(EndpointV3, SmallBarsAreTooSmall) {
+  EXPECT_THROW(
+      (hw::Endpoint{{"d0", 0x7364, 0, pcie::BarLayout::k32Bit}, bench_.fabric, none_, bench_.log}),
+      std::invalid_argument);
+}
+
+// hw-registers.md 1.2: a driver then takes a quarter of BAR 4 for a stack.
+TEST(QemuRevision, AQuarterOfTheBarIsPopulated) {
+  for (const Gen gen : {Gen::kV3, Gen::kV4}) {
+    hw_test::CoreBench bench(gen);
+    NoRegisters none;
+    hw::Endpoint endpoint{{"d0", 0x7364, 0xFF}, bench.fabric, none, bench.log};
+    endpoint.config_write(0x04, 2, 0x2);
+    const uint64_t stride = endpoint.identity().bar_size[4] / 4;
+    EXPECT_EQ(stride, (gen == Gen::kV3 ? 16ull : 32ull) << 30);
+    for (uint32_t h = 0; h < 4; ++h) {
+      endpoint.write32(4, h * stride, h + 1);
+      endpoint.write32(4, (h + 1) * stride - 4, h + 11);
+      const uint64_t base = bench.map().hbm_base(h);
+      EXPECT_EQ(base::load<uint32_t>(bench.fabric.direct(base, 4)), h + 1);
+      EXPECT_EQ(base::load<uint32_t>(bench.fabric.direct(base + stride - 4, 4)), h + 11);
+    }
+    EXPECT_EQ(bench.log.total(AccessLog::Kind::kUnknown), 0u);
+  }
 }
 
 }  // namespace

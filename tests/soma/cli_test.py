@@ -68,6 +68,57 @@ class CommandLine(unittest.TestCase):
         self.assertIn("(default 17)", text)
         self.assertIn("clk.dve_ghz", run("describe", "--timing", "--platform", "trn2.48xlarge")[1])
 
+    def test_describe_registers(self):
+        def blocks(*arguments):
+            status, output, errors = run("describe", "--registers", "--json", *arguments)
+            self.assertEqual(status, 0, errors)
+            table = json.loads(output)
+            return table, {b["block"]: {r["name"]: r for r in b["registers"]}
+                           for b in table["blocks"]}
+
+        table, v2 = blocks()
+        self.assertEqual(table["generation"], 2)
+        base = v2["udma"]["m2s_q_ring_base_lo"]
+        self.assertEqual((base["offset"], base["count"], base["stride"], base["writable"]),
+                         ("0x01028", 16, "0x1000", "0xffffffc0"))
+        self.assertEqual(v2["udma"]["m2s_q_cfg"]["reset"], "0x03000000")
+        self.assertEqual(v2["udma"]["m2s_data_rd_cfg"]["kind"], "unsupported")
+        self.assertEqual(v2["udma"]["secondary_irq_mask"]["reset"], "0xffffffff")
+        self.assertIn("broadcast_group", v2["sdma"])
+        self.assertNotIn("errtrig", v2)
+        udma = [b for b in table["blocks"] if b["block"] == "udma"][0]["places"][0]["windows"]
+        self.assertEqual(len(udma), 34)
+        self.assertEqual(udma[33], {"device": "0x0ffff0d00000", "bar0": "0x30d00000"})
+        self.assertEqual(table["unsupported_windows"], [])
+        # Every register of the data files of its generation, and no other.
+        for path in sorted((DATA / "regs").glob("*.json")):
+            file = json.loads(path.read_text())
+            names = set()
+            for item in file["registers"]:
+                for register in item.get("registers", [item]):
+                    gens = register.get("gens", item.get("gens", file.get("gens", [2, 3, 4])))
+                    prefix = item["group"] + "_" if "group" in item else ""
+                    if 2 in gens:
+                        names.add(prefix + register["name"])
+            block = "pe" if file["block"] == "pe_v2" else file["block"]
+            if names:
+                self.assertEqual(set(v2[block]), names, path.stem)
+
+        table, v4 = blocks("--platform", "trn2.48xlarge", "--unsupported")
+        self.assertIn("overhead_beats", v4["sdma"])
+        self.assertNotIn("broadcast_last", v4["sdma"])
+        self.assertEqual(v4["errtrig"]["irq_mask"]["reset"], "0x00000000")
+        kinds = {r["kind"] for registers in v4.values() for r in registers.values()}
+        self.assertEqual(kinds, {"unsupported"})
+        self.assertEqual(table["unsupported_windows"][0]["windows"][3],
+                         {"device": "0x805200000000", "bar0": ""})
+
+        status, text, _ = run("describe", "--registers", "--platform", "inf2.xlarge")
+        self.assertEqual(status, 0)
+        self.assertRegex(text, r"0x01034 16 x 0x1000 +m2s_q_head +ro +0x40000000 function")
+        self.assertIn("34 x DMA engine: first at device 0x0ffff0000000, BAR0 0x30000000", text)
+        self.assert_usage(["describe", "--unsupported"], "--registers")
+
     def test_describe_support(self):
         table = json.loads((DATA / "support.json").read_text())["features"]
         self.assertEqual(json.loads(run("describe", "--support", "--json")[1]), table)

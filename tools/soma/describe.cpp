@@ -160,7 +160,7 @@ int print_support(bool json) {
 
 int describe(const DescribeOptions& options) {
   if (options.support) return print_support(options.json);
-  if (!options.timing && !options.platform_given) {
+  if (!options.timing && !options.registers && !options.platform_given) {
     for (const std::string& name : config::platform_names()) fmt::print("{}\n", name);
     return 0;
   }
@@ -169,7 +169,9 @@ int describe(const DescribeOptions& options) {
     complain(configuration.error().message());
     return kExitUsage;
   }
-  if (options.timing) {
+  if (options.registers) {
+    describe_registers(configuration->platform, options.unsupported, options.json);
+  } else if (options.timing) {
     print_timing(*configuration, options.json);
   } else if (options.json) {
     fmt::print("{}\n", to_json(configuration->platform).dump(1));
