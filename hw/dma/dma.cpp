@@ -46,39 +46,42 @@ struct ErrorTriggerBlock final : PlainBlock<ErrorTriggerBlock> {
 
 }  // namespace
 
-// What belongs to an engine besides its UDMA unit.
+// What belongs to an engine besides its UDMA unit. The trace queue is made on first touch.
 class Dma::Wrapper {
  public:
   Wrapper(const DmaContext& context, uint32_t e)
-      : sdma_(context.log, gen(context), name(context, e) + ".sdma"),
-        trigger_(context.log, gen(context), name(context, e) + ".errtrig"),
-        trace_({context.fabric.chip() << kChipShift | (kTraceComponents + e),
-                context.timing.nq_entry, name(context, e) + ".nq"},
-               context.events, context.fabric, &context.counters) {}
+      : context_(context),
+        index_(e),
+        sdma_(context.log, context.fabric.address_map().gen, name() + ".sdma"),
+        trigger_(context.log, context.fabric.address_map().gen, name() + ".errtrig") {}
 
-  bool access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) {
-    const uint64_t in = offset - contract::kSdmaTraceNq;
-    if (in < contract::kNqBlock) return trace_.access(in, data, size, write, debug);
-    return sdma_.access(offset, data, size, write, debug);
-  }
+  BusTarget& sdma() { return sdma_; }
   BusTarget& trigger() { return trigger_; }
-  NqBlock& trace() { return trace_; }
+  NqBlock* touched_trace() { return trace_.get(); }
+  NqBlock& trace() {
+    if (trace_ == nullptr) {
+      const uint32_t component = context_.fabric.chip() << kChipShift | (kTraceComponents + index_);
+      trace_ = std::make_unique<NqBlock>(
+          NqBlock::Params{component, context_.timing.nq_entry, name() + ".nq"}, context_.events,
+          context_.fabric, &context_.counters);
+    }
+    return *trace_;
+  }
   uint32_t broadcast_group() const { return sdma_.value(contract::sdma::kBroadcastGroup); }
   void reset() {
     sdma_.reset_registers();
     trigger_.reset_registers();
-    trace_.reset();
+    if (trace_ != nullptr) trace_->reset();
   }
 
  private:
-  static contract::Gen gen(const DmaContext& context) { return context.fabric.address_map().gen; }
-  static std::string name(const DmaContext& context, uint32_t e) {
-    return context.fabric.name() + ".dma" + std::to_string(e);
-  }
+  std::string name() const { return context_.fabric.name() + ".dma" + std::to_string(index_); }
 
+  const DmaContext& context_;
+  uint32_t index_;
   SdmaBlock sdma_;
   ErrorTriggerBlock trigger_;
-  NqBlock trace_;
+  std::unique_ptr<NqBlock> trace_;
 };
 
 Dma::Dma(Fabric& fabric, EventQueue& events, const TimingParams& timing, Counters& counters,
@@ -101,17 +104,20 @@ Dma::~Dma() = default;
 UdmaEngine& Dma::engine(uint32_t e) {
   if (engines_[e] == nullptr) {
     engines_[e] = std::make_unique<UdmaEngine>(context_, e);
-    if (wrappers_[e] != nullptr) engines_[e]->set_trace_queue(&wrappers_[e]->trace());
+    if (wrappers_[e] != nullptr) engines_[e]->set_trace_queue(wrappers_[e]->touched_trace());
   }
   return *engines_[e];
 }
 
 Dma::Wrapper& Dma::wrapper(uint32_t e) {
-  if (wrappers_[e] == nullptr) {
-    wrappers_[e] = std::make_unique<Wrapper>(context_, e);
-    if (engines_[e] != nullptr) engines_[e]->set_trace_queue(&wrappers_[e]->trace());
-  }
+  if (wrappers_[e] == nullptr) wrappers_[e] = std::make_unique<Wrapper>(context_, e);
   return *wrappers_[e];
+}
+
+NqBlock& Dma::trace_queue(uint32_t e) {
+  NqBlock& queue = wrapper(e).trace();
+  if (engines_[e] != nullptr) engines_[e]->set_trace_queue(&queue);
+  return queue;
 }
 
 bool Dma::map_windows(const Map& map) const {
@@ -148,7 +154,13 @@ bool Dma::access(uint64_t offset, uint8_t* data, size_t size, bool write, bool d
   if (region == kBroadcast) return broadcast(index, in, data, size, write, debug);
   if (index >= engines()) return false;
   if (region == kUdma) return engine(index).access(in, data, size, write, debug);
-  if (region == kSdma) return wrapper(index).access(in, data, size, write, debug);
+  if (region == kSdma) {
+    const uint64_t in_trace = in - contract::kSdmaTraceNq;
+    if (in_trace < contract::kNqBlock) {
+      return trace_queue(index).access(in_trace, data, size, write, debug);
+    }
+    return wrapper(index).sdma().access(in, data, size, write, debug);
+  }
   return wrapper(index).trigger().access(in, data, size, write, debug);
 }
 

@@ -56,6 +56,7 @@ class Dma : public BusTarget {
     return static_cast<uint64_t>(region) << 40 | static_cast<uint64_t>(index) << 20;
   }
   Wrapper& wrapper(uint32_t e);
+  NqBlock& trace_queue(uint32_t e);
   bool broadcast(uint32_t nc, uint64_t offset, uint8_t* data, size_t size, bool write, bool debug);
 
   DmaContext context_;
