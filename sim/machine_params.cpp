@@ -6,7 +6,7 @@
 #include "arch/config/platform.h"
 #include "arch/config/timing.h"
 #include "contract/regs/misc.h"
-#include "driver/kernel/dhal.h"
+#include "driver/kernel/products.h"
 #include "sim/timing_params.h"
 
 namespace sim {

@@ -1,7 +1,7 @@
-// Everything a driver does differently per generation and per product, as tables: adding a chip
-// adds a row, never an #if. Addresses come from the hardware contract; this file holds values and
-// limits. Sources: hw-registers.md 1.1, 1.5, 1.6, 3.2 - 3.12, 8.2;
-// driver-ioctl.md 1.2, 3.1, 6.3, 7.3.
+// Everything a driver does differently per generation, as one table each: adding a chip adds a
+// table, never an #if or a comparison elsewhere. Addresses come from the hardware contract; this
+// file holds values and limits. Products are in products.h. Sources: hw-registers.md 1.2, 2.7, 3.2
+// - 3.13, 8, 9.2; driver-ioctl.md 3, 6.3.
 #pragma once
 
 #include <array>
@@ -13,43 +13,71 @@ namespace driver {
 
 using contract::Gen;
 
+// PCI revisions that select an execution environment; all others are silicon (1.2).
+constexpr uint8_t kRevisionQemu = 0xFF;
+constexpr uint8_t kRevisionEmulator = 0xF0;
+
 struct Dhal {
-  contract::AddressMap map;
+  contract::AddressMap map{};
 
   // Engine initialisation (hw-registers.md 3.10).
-  uint32_t m2s_data_rd_cfg;
-  uint32_t m2s_axi_outstanding;
-  uint32_t s2m_axi_outstanding_rd;
-  bool broadcast_groups;      // step 1
-  bool s2m_outstanding_wr_2;  // step 14a
-  bool overhead_beats;        // step 26
-  bool axi_error_tables;      // step 27
-  bool mask_ring_id_errors;   // step 28
+  uint32_t m2s_data_rd_cfg = 0;
+  uint32_t m2s_axi_outstanding = 0;
+  uint32_t s2m_axi_outstanding_rd = 0;
+  bool broadcast_groups = false;      // step 1
+  bool s2m_outstanding_wr_2 = false;  // step 14a
+  bool overhead_beats = false;        // step 26
+  bool axi_error_tables = false;      // step 27
+  bool mask_ring_id_errors = false;   // step 28
+  // Host copies (3.12).
+  uint32_t ncs_per_h2t_engine = 1;
+  uint32_t nx_rings = 0;  // bit e mod 16: queue 14 belongs to an instruction fetcher (3.13)
+  // Address bits that select the host port, which has the value of the host window there (2.2).
+  uint64_t port_mask = 0;
 
-  // Host copies (3.12; driver-ioctl.md 6.3), microseconds per descriptor without the marker.
-  uint32_t copy_estimate_us;
-  uint32_t copy_first_delay_cut_us;
-  uint32_t copy_timeout_us;  // times 100
-  bool retry_copy_over_reset;
-  bool zerocopy;
+  // Time of host copies (3.12; driver-ioctl.md 6.3), microseconds per descriptor without the
+  // marker.
+  uint32_t copy_estimate_us = 0;
+  uint32_t copy_first_delay_cut_us = 0;
+  uint32_t copy_timeout_us = 0;  // times 100
+  bool retry_copy_over_reset = false;
+  bool zerocopy = false;
 
-  // Reset (8.1, 8.2).
-  uint32_t reset_give_up_s;
-  uint32_t qemu_timeout_factor;
-  bool qemu_reset_uses_mailbox;
-  int qemu_register_bar;
+  // Reset (8.1, 8.2) and what the revisions for QEMU and the emulator change (1.2, 8.5).
+  uint32_t reset_give_up_s = 0;
+  uint32_t qemu_timeout_factor = 10'000;
+  uint32_t emulator_timeout_factor = 100'000;
+  int emulator_status_reads = 5000;
+  bool emulator_skips_reset = false;
+  bool simulated_is_standard = false;  // the platform type of a simulated device is not from DMI
+  bool qemu_reset_uses_mailbox = false;
+  uint32_t qemu_device_reset = 0;     // value of the reset register
+  bool qemu_reset_takes_map = false;  // an NC reset writes its unit map there
+  int qemu_reset_reads = 0;
+  bool qemu_reset_backs_off = false;  // longer from one read to the next
+  int qemu_register_bar = 0;
+  bool qemu_bar4_sizes_hbm = false;  // a stack is a quarter of BAR4
 
   // Interface version window (driver-ioctl.md 3.1.5) and other ABI facts.
-  uint32_t compatible_min;
-  uint32_t compatible_max;
-  uint32_t dies;
-  bool nc_map;            // GET_LOGICAL_TO_PHYSICAL_NC_MAP is known
-  bool hbm_resource;      // RESOURCE_MMAP_INFO lists the HBMs
-  uint32_t nx_rings;      // bit e mod 16: queue 14 belongs to an instruction fetcher (3.13)
-  const char* core_arch;  // "NCv2"
-  // Engines that reach the neighbours of an ultraserver: two left, two right (hw-registers.md 9.2);
-  // none on v2.
-  std::array<uint32_t, 4> election_engines;
+  uint32_t compatible_min = 0;
+  uint32_t compatible_max = 0;
+  bool nc_map = false;          // GET_LOGICAL_TO_PHYSICAL_NC_MAP is known
+  bool hbm_resource = false;    // RESOURCE_MMAP_INFO lists the HBMs
+  bool power_profiles = false;  // without them POWER_PROFILE succeeds and does nothing (3.17)
+  const char* core_arch = "";   // "NCv2"
+
+  // Pods (9; driver-ioctl.md 3.16).
+  bool pods = false;               // may be a part of one
+  bool counted_on_max = false;     // MAX platforms number devices as they are probed (1.5)
+  bool switched_nc_order = false;  // PDS and MAX platforms have an NC order of their own (1.6)
+  // Engines that reach the neighbours of an ultraserver: two left, two right (9.2).
+  std::array<uint32_t, 4> election_engines{};
+
+  // Counters of sysfs (2.7, 7.1).
+  uint32_t pe_group_stride = 0;
+  uint32_t pe_groups_per_row = 0;
+  bool pe_fast_weight_loads = false;  // counted apart from the four columns
+  bool hbm_repairable_ecc = false;
 
   // Unit map of an NC reset (8.1).
   constexpr uint32_t reset_units(uint32_t nc_map_bits) const {
@@ -60,8 +88,13 @@ struct Dhal {
     }
     return units;
   }
-  // First engine of the same seng pair of NCs that shares an H2T engine; v2: the NC itself.
-  constexpr uint32_t ncs_per_h2t_engine() const { return map.v2() ? 1 : 2; }
+  // What the reset register of the QEMU revision is written for `units`; all: a device reset.
+  constexpr uint32_t qemu_reset_value(bool all, uint32_t units) const {
+    return all || !qemu_reset_takes_map ? qemu_device_reset : units;
+  }
+  constexpr bool names_host(uint64_t address) const {
+    return (address & port_mask) == map.host_window();
+  }
   constexpr bool is_h2t_engine(uint32_t e) const { return e >= map.compute_engines(); }
   constexpr bool is_nx_ring(uint32_t e, uint32_t q) const {
     return q == 14 && !is_h2t_engine(e) && (nx_rings >> (e % 16) & 1) != 0;
@@ -99,122 +132,88 @@ struct Dhal {
   }
 };
 
-constexpr uint32_t kNxRingsV2 = 0x07ff;  // e mod 16 < 11
-constexpr uint32_t kNxRingsV3 = 0x019f;  // 0..4, 7, 8
+constexpr Dhal make_dhal_v2() {
+  Dhal d;
+  d.map = {Gen::kV2};
+  d.m2s_data_rd_cfg = 0x0100'0400;
+  d.m2s_axi_outstanding = 0x0000'086F;
+  d.s2m_axi_outstanding_rd = 0x0040'0008;
+  d.broadcast_groups = true;
+  d.axi_error_tables = true;
+  d.nx_rings = 0x07ff;  // e mod 16 < 11
+  d.port_mask = 0x1'F000'0000'0000;
+  d.copy_estimate_us = 4;
+  d.copy_first_delay_cut_us = 3;
+  d.copy_timeout_us = 400;
+  d.retry_copy_over_reset = true;
+  d.reset_give_up_s = 120;
+  d.qemu_reset_uses_mailbox = true;
+  d.qemu_device_reset = 1;
+  d.qemu_reset_reads = 5;
+  d.qemu_reset_backs_off = true;
+  d.qemu_register_bar = 2;
+  d.compatible_min = 5;
+  d.compatible_max = 7;
+  d.core_arch = "NCv2";
+  d.pe_group_stride = 0x40;
+  d.pe_groups_per_row = 5;
+  return d;
+}
 
-constexpr Dhal kDhalV2{{Gen::kV2}, 0x0100'0400, 0x0000'086F, 0x0040'0008, true,        false, false,
-                       true,       false,       4,           3,           400,         true,  false,
-                       120,        10'000,      true,        2,           5,           7,     1,
-                       false,      false,       kNxRingsV2,  "NCv2",      {0, 0, 0, 0}};
-constexpr Dhal kDhalV3{{Gen::kV3},  0x0100'08F8,
-                       0x2080'8080, 0x0040'0080,
-                       false,       false,
-                       true,        false,
-                       true,        2,
-                       1,           800,
-                       false,       true,
-                       480,         10'000,
-                       false,       0,
-                       10,          11,
-                       2,           true,
-                       true,        kNxRingsV3,
-                       "NCv3",      {36, 68, 4, 100}};
-constexpr Dhal kDhalV4{{Gen::kV4},  0x0100'08F8,
-                       0x2080'8080, 0x0040'0080,
-                       false,       true,
-                       true,        false,
-                       true,        2,
-                       1,           800,
-                       false,       true,
-                       480,         10'000,
-                       false,       0,
-                       10,          11,
-                       2,           true,
-                       true,        kNxRingsV3,
-                       "NCv4",      {40, 72, 8, 104}};
+constexpr Dhal make_dhal_v3() {
+  Dhal d;
+  d.map = {Gen::kV3};
+  d.m2s_data_rd_cfg = 0x0100'08F8;
+  d.m2s_axi_outstanding = 0x2080'8080;
+  d.s2m_axi_outstanding_rd = 0x0040'0080;
+  d.overhead_beats = true;
+  d.mask_ring_id_errors = true;
+  d.ncs_per_h2t_engine = 2;
+  d.nx_rings = 0x019f;  // 0..4, 7, 8
+  d.port_mask = 1ull << 46;
+  d.copy_estimate_us = 2;
+  d.copy_first_delay_cut_us = 1;
+  d.copy_timeout_us = 800;
+  d.zerocopy = true;
+  d.reset_give_up_s = 480;
+  d.qemu_reset_takes_map = true;
+  d.qemu_reset_reads = 5000;
+  d.qemu_bar4_sizes_hbm = true;
+  d.compatible_min = 10;
+  d.compatible_max = 11;
+  d.nc_map = true;
+  d.hbm_resource = true;
+  d.power_profiles = true;
+  d.core_arch = "NCv3";
+  d.pods = true;
+  d.counted_on_max = true;
+  d.election_engines = {36, 68, 4, 100};
+  d.pe_group_stride = 0x30;
+  d.pe_groups_per_row = 9;
+  d.pe_fast_weight_loads = true;
+  d.hbm_repairable_ecc = true;
+  return d;
+}
+
+// v4 is v3 with exceptions (hw-registers.md 2.5, 9.7).
+constexpr Dhal make_dhal_v4() {
+  Dhal d = make_dhal_v3();
+  d.map = {Gen::kV4};
+  d.s2m_outstanding_wr_2 = true;
+  d.emulator_skips_reset = true;
+  d.simulated_is_standard = true;
+  d.core_arch = "NCv4";
+  d.counted_on_max = false;
+  d.switched_nc_order = true;
+  d.election_engines = {40, 72, 8, 104};
+  return d;
+}
+
+constexpr Dhal kDhalV2 = make_dhal_v2();
+constexpr Dhal kDhalV3 = make_dhal_v3();
+constexpr Dhal kDhalV4 = make_dhal_v4();
 static_assert(kDhalV2.reset_units(1) == 0x0000'0701 && kDhalV2.reset_units(2) == 0x0000'3802);
 static_assert(kDhalV3.reset_units(1) == 0x0001'0101 && kDhalV3.reset_units(2) == 0x0002'0202);
 static_assert(kDhalV3.scrub_engine(1, 0) == 36 && kDhalV3.scrub_engine(0, 15) == 31);
-
-// Routing id mod 16 -> device index (hw-registers.md 1.5).
-using RoutingTable = std::array<uint8_t, 16>;
-constexpr RoutingTable kRoutingTrn1{0, 4, 1, 5, 3, 7, 2, 6, 12, 8, 13, 9, 15, 11, 14, 10};
-constexpr RoutingTable kRoutingTrn2{0, 3, 4, 7, 12, 15, 8, 11, 1, 2, 5, 6, 13, 14, 9, 10};
-
-struct Product {
-  uint16_t device_id;
-  const Dhal* dhal;
-  const RoutingTable* routing;  // null: identity
-  bool routing_blocks;          // 16 devices per block, the block number is kept
-  const char* arch_type;        // sysfs, driver-ioctl.md 7.3
-  const char* instance_type;
-  const char* device_name;
-};
-constexpr Product kProducts[] = {
-    {0x7164, &kDhalV2, &kRoutingTrn1, true, "NDv2", "Trn1", "Trainium1"},
-    {0x7264, &kDhalV2, nullptr, true, "NDv3", "Inf2", "Inferentia2"},
-    {0x7364, &kDhalV3, &kRoutingTrn2, false, "NDv3", "Trn2", "Trainium2"},
-    {0x7564, &kDhalV4, &kRoutingTrn2, false, "NDv4", "Trn3", "Trainium3"},
-    {0x7565, &kDhalV4, &kRoutingTrn2, false, "NDv4", "Trn3", "Trainium3"},
-};
-constexpr uint16_t kVendorId = 0x1D0F;
-constexpr uint8_t kRevisionQemu = 0xFF;
-constexpr uint8_t kRevisionEmulator = 0xF0;
-
-constexpr const Product* find_product(uint16_t device_id) {
-  for (const Product& p : kProducts) {
-    if (p.device_id == device_id) return &p;
-  }
-  return nullptr;
-}
-
-// Neighbours of device d, in the order that is reported (hw-registers.md 1.5).
-using NeighbourTable = std::array<std::array<uint8_t, 4>, 16>;
-constexpr NeighbourTable kNeighboursTrn1{{{12, 3, 4, 1},
-                                          {13, 0, 5, 2},
-                                          {14, 1, 6, 3},
-                                          {15, 2, 7, 0},
-                                          {0, 7, 8, 5},
-                                          {1, 4, 9, 6},
-                                          {2, 5, 10, 7},
-                                          {3, 6, 11, 4},
-                                          {4, 11, 12, 9},
-                                          {5, 8, 13, 10},
-                                          {6, 9, 14, 11},
-                                          {7, 10, 15, 8},
-                                          {8, 15, 0, 13},
-                                          {9, 12, 1, 14},
-                                          {10, 13, 2, 15},
-                                          {11, 14, 3, 12}}};
-constexpr NeighbourTable kNeighboursTrn2{{{12, 1, 3, 4},
-                                          {0, 13, 5, 2},
-                                          {14, 3, 1, 6},
-                                          {2, 15, 7, 0},
-                                          {8, 5, 7, 0},
-                                          {4, 9, 1, 6},
-                                          {10, 7, 5, 2},
-                                          {6, 11, 3, 4},
-                                          {4, 9, 11, 12},
-                                          {8, 5, 13, 10},
-                                          {6, 11, 9, 14},
-                                          {10, 7, 15, 8},
-                                          {0, 13, 15, 8},
-                                          {12, 1, 9, 14},
-                                          {2, 15, 13, 10},
-                                          {14, 3, 11, 12}}};
-
-// Position -> physical NC, by device index (hw-registers.md 1.6).
-using NcOrder = std::array<uint8_t, 8>;
-constexpr NcOrder kNcOrderEvenLow{4, 5, 6, 7, 2, 3, 0, 1};   // 0, 2, 8, 10; PDS even
-constexpr NcOrder kNcOrderOddLow{2, 3, 0, 1, 4, 5, 6, 7};    // 1, 3, 9, 11; v4 PDS odd (2.26)
-constexpr NcOrder kNcOrderEvenHigh{0, 1, 2, 3, 6, 7, 4, 5};  // 4, 6, 12, 14
-constexpr NcOrder kNcOrderOddHigh{6, 7, 4, 5, 0, 1, 2, 3};   // 5, 7, 13, 15
-// `v4_max`: the odd devices of a v4 MAX platform, which only releases from 2.30 on know.
-constexpr const NcOrder& nc_order(uint32_t device, bool v4_pds, bool v4_max = false) {
-  const bool odd = (device & 1) != 0;
-  if (v4_max) return odd ? kNcOrderOddHigh : kNcOrderEvenLow;
-  if (v4_pds || (device & 4) == 0) return odd ? kNcOrderOddLow : kNcOrderEvenLow;
-  return odd ? kNcOrderOddHigh : kNcOrderEvenHigh;
-}
 
 }  // namespace driver

@@ -39,11 +39,11 @@ int init_one(const Call& call, const uapi::dma_queue_init& in) {
 
 // A descriptor may only name host memory that some device of the process tracks (3.5.4).
 bool addresses_allowed(const Call& call, const uint8_t* descriptors, uint64_t bytes) {
-  const contract::AddressMap& map = call.device.dhal().map;
   for (uint64_t at = 0; at < bytes; at += kDescriptor) {
     const auto address = base::load<uint64_t>(descriptors + at + 8);
-    const bool host = map.v2() ? map.is_host(address) : (address & map.host_window()) != 0;
-    if (host && !call.driver.is_host_chunk(address, call.caller.tgid)) return false;
+    if (call.device.dhal().names_host(address) &&
+        !call.driver.is_host_chunk(address, call.caller.tgid))
+      return false;
   }
   return true;
 }

@@ -106,17 +106,17 @@ int logical_to_physical_nc_map(const Call& call) {
   if (!call.get(request)) return -EFAULT;
   if (!call.device.dhal().nc_map) return -FirmwareIo::kNotSupported;
   if (request.max_map_entries > kMapEntries || request.mapping_version != 0) return -EINVAL;
-  const bool v4 = call.device.dhal().map.gen == Gen::kV4;
-  const bool v4_pds = v4 && call.driver.platform() == PlatformType::kPds;
-  const bool v4_max = v4 && call.driver.platform() == PlatformType::kMax;
-  // A flipped die looks up L xor 6; the tables of v4 PDS and MAX never flip (3.1.7).
+  const bool own_order = call.device.dhal().switched_nc_order;
+  const bool pds = own_order && call.driver.platform() == PlatformType::kPds;
+  const bool max = own_order && call.driver.platform() == PlatformType::kMax;
+  // A flipped die looks up L xor 6; orders of PDS and MAX platforms never flip (3.1.7).
   const bool flipped = call.driver.params().force_die_flip || call.driver.election().die_flipped();
-  const uint32_t flip = flipped && !v4_pds && !v4_max ? 6 : 0;
+  const uint32_t flip = flipped && !pds && !max ? 6 : 0;
   std::vector<uint8_t> out(4 + sizeof(uapi::nc_map_entry) * request.max_map_entries);
   base::store(out.data(), request.max_map_entries);
   for (uint32_t logical = 0; logical < request.max_map_entries; ++logical) {
     const uint32_t entry = logical ^ flip;
-    const uapi::nc_map_entry mapped{entry / 8, nc_order(entry / 8, v4_pds, v4_max)[entry % 8]};
+    const uapi::nc_map_entry mapped{entry / 8, nc_order(entry / 8, pds, max)[entry % 8]};
     base::store(out.data() + 4 + logical * sizeof mapped, mapped);
   }
   return call.caller.memory->write(request.map, {out.data(), out.size()}) ? 0 : -EFAULT;

@@ -55,7 +55,7 @@ int fill_status(const Call& call, uapi::pod_status& status) {
 }
 
 int control(const Call& call, uapi::pod_ctrl& request, uint32_t mode) {
-  if (call.device.dhal().map.v2()) request.state = Election::kSingleNode;
+  if (!call.device.dhal().pods) request.state = Election::kSingleNode;
   if (standard(call)) return 0;
   Election& election = call.driver.election();
   int result = -EINVAL;
@@ -130,7 +130,7 @@ int power_profile(const Call& call) {
   if (!call.get(request)) return -EFAULT;
   if (request.sz != sizeof request) return -ENXIO;
   if (request.ctrl != 0) return -FirmwareIo::kNotSupported;
-  if (call.device.dhal().map.v2()) return 0;
+  if (!call.device.dhal().power_profiles) return 0;
   return call.device.firmware().set_power_profile(static_cast<uint8_t>(request.profile));
 }
 

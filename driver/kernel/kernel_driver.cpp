@@ -67,17 +67,19 @@ std::string KernelDriver::probe_one(const DeviceSlot& slot) {
   const std::string where = "pci " + std::to_string(slot.location.bus);
   const Product* product = find_product(identity.device);
   if (identity.vendor != kVendorId || product == nullptr) return where + ": not a Neuron device";
-  if (product_ == nullptr) product_ = product;
+  const bool first = product_ == nullptr;
+  if (first) product_ = product;
   if (product->dhal != product_->dhal) return where + ": mixed architectures on one host";
   uint32_t command = pci.config_read(kPciCommand, 2);
   pci.config_write(kPciCommand, 2, command | kPciCommandMemory);
   command = pci.config_read(kPciCommand, 2);
   pci.config_write(kPciCommand, 2, command | kPciCommandMaster);
   const auto revision = static_cast<uint8_t>(pci.config_read(kPciRevision, 1));
+  if (first) revision_ = revision;
   auto device = std::make_unique<NeuronDevice>(context_, pci, slot.location, *product, revision);
   if (device->registers().size() == 0) return where + ": the register BAR is absent";
-  // On Trn2 MAX the routing id is not looked at (hw-registers.md 1.5).
-  const bool counted = platform() == PlatformType::kMax && product->dhal->map.gen == Gen::kV3;
+  // Counted devices do not look at their routing id (hw-registers.md 1.5).
+  const bool counted = platform() == PlatformType::kMax && product->dhal->counted_on_max;
   if (!device->probe(!counted)) return where + ": firmware does not publish a routing id";
   if (!assign_index(*device)) {
     return where + ": routing id " + std::to_string(device->routing_id()) +
@@ -98,7 +100,7 @@ bool KernelDriver::assign_index(NeuronDevice& device) const {
   const Product& product = device.product();
   const PlatformType type = platform();
   uint32_t index = id;
-  if (type == PlatformType::kMax && product.dhal->map.gen == Gen::kV3) {
+  if (type == PlatformType::kMax && product.dhal->counted_on_max) {
     index = device_count() % Election::kDevicesMax;
   } else if (type == PlatformType::kPds || type == PlatformType::kMax) {
     constexpr uint32_t kServerValid = 1u << 15;
@@ -115,10 +117,13 @@ bool KernelDriver::assign_index(NeuronDevice& device) const {
   return devices_.count(static_cast<int>(index)) == 0;
 }
 
-// Platforms with election belong to v3 and v4; the first device tells.
+// The first device tells whether the host's product name counts (hw-registers.md 1.2).
 PlatformType KernelDriver::platform() const {
-  const bool v2 = product_ != nullptr && product_->dhal->map.v2();
-  return v2 ? PlatformType::kStandard : platform_;
+  if (product_ == nullptr) return platform_;
+  const bool simulated = revision_ == kRevisionQemu || revision_ == kRevisionEmulator;
+  const bool standard =
+      !product_->dhal->pods || (simulated && product_->dhal->simulated_is_standard);
+  return standard ? PlatformType::kStandard : platform_;
 }
 
 void KernelDriver::wait_ready() {
@@ -155,8 +160,8 @@ std::vector<uint32_t> KernelDriver::neighbours(const NeuronDevice& device) const
   const uint32_t count = device_count();
   const uint32_t d = device.index();
   std::vector<uint32_t> found;
-  const bool inf2 = device.product().routing == nullptr;
-  if (inf2) {
+  const NeighbourTable* table = device.product().neighbours;
+  if (table == nullptr) {
     if (count == 12) {
       found = {(d + 11) % 12, (d + 1) % 12};
     } else if (count == 6) {
@@ -166,8 +171,7 @@ std::vector<uint32_t> KernelDriver::neighbours(const NeuronDevice& device) const
     return found;
   }
   if (count == 0 || count % 16 != 0) return found;
-  const NeighbourTable& table = device.dhal().map.v2() ? kNeighboursTrn1 : kNeighboursTrn2;
-  for (const uint8_t id : table[d % 16]) found.push_back(id | (0x10 & d));
+  for (const uint8_t id : (*table)[d % 16]) found.push_back(id | (0x10 & d));
   return found;
 }
 

@@ -95,6 +95,7 @@ class KernelDriver : public CharDevice {
   std::map<int, std::unique_ptr<NeuronDevice>> devices_;  // by minor
   std::unique_ptr<Election> election_;
   const Product* product_ = nullptr;  // the first device fixes the architecture
+  uint8_t revision_ = 0;              // and the revision
   RangeMarks range_marks_;
   std::map<int, OpenFile> files_;
   int next_file_ = 1;

@@ -23,10 +23,12 @@ int register_bar(const Product& product, uint8_t revision) {
   return revision == kRevisionQemu ? product.dhal->qemu_register_bar : 0;
 }
 
-// hw-registers.md 1.2: under QEMU a v3 or v4 stack has a quarter of BAR4.
+// hw-registers.md 1.2.
 uint64_t stack_size(const Product& product, uint8_t revision, const pcie::Device& device) {
   const contract::AddressMap& map = product.dhal->map;
-  if (revision == kRevisionQemu && !map.v2()) return device.identity().bar_size[4] / map.hbms();
+  if (revision == kRevisionQemu && product.dhal->qemu_bar4_sizes_hbm) {
+    return device.identity().bar_size[4] / map.hbms();
+  }
   return map.hbm_size();
 }
 
@@ -68,8 +70,7 @@ uint32_t NeuronDevice::active_nc_map() const {
 }
 
 uint32_t NeuronDevice::timeout_factor() const {
-  constexpr uint32_t kEmulatorFactor = 100'000;  // driver-ioctl.md 6.3
-  return qemu() ? dhal().qemu_timeout_factor : emulator() ? kEmulatorFactor : 1;
+  return qemu() ? dhal().qemu_timeout_factor : emulator() ? dhal().emulator_timeout_factor : 1;
 }
 
 std::optional<uint32_t> NeuronDevice::hbm_of(uint64_t pa) const {
@@ -83,7 +84,7 @@ std::optional<uint32_t> NeuronDevice::hbm_of(uint64_t pa) const {
 uint64_t NeuronDevice::bar4_offset(uint64_t pa) const {
   const uint32_t h = hbm_of(pa).value_or(0);
   const uint64_t stride =
-      qemu() && !dhal().map.v2() ? memory_.hbm_size() : dhal().map.bar4_stride();
+      qemu() && dhal().qemu_bar4_sizes_hbm ? memory_.hbm_size() : dhal().map.bar4_stride();
   return pa - dhal().map.hbm_base(h) + h * stride;
 }
 
@@ -114,7 +115,7 @@ int NeuronDevice::init_core_dma(uint32_t nc, uint32_t map) {
   }
   // The engine that several cores share is touched only when all of them are reset, through the
   // first (hw-registers.md 3.12).
-  const uint32_t sharing = dhal().ncs_per_h2t_engine();
+  const uint32_t sharing = dhal().ncs_per_h2t_engine;
   const uint32_t group = ((1u << sharing) - 1) << (nc / sharing * sharing);
   const uint32_t active = group & active_nc_map();
   if (nc % sharing == 0 && (map & active) == active) {

@@ -14,13 +14,13 @@
 #include "driver/kernel/context.h"
 #include "driver/kernel/core_locks.h"
 #include "driver/kernel/datastore.h"
-#include "driver/kernel/dhal.h"
 #include "driver/kernel/dma_engines.h"
 #include "driver/kernel/firmware_io.h"
 #include "driver/kernel/h2t_ring.h"
 #include "driver/kernel/hbm_scrub.h"
 #include "driver/kernel/memory.h"
 #include "driver/kernel/notification_queues.h"
+#include "driver/kernel/products.h"
 #include "driver/kernel/registers.h"
 
 namespace driver {
@@ -84,6 +84,9 @@ class NeuronDevice {
   uint64_t bar4_offset(uint64_t pa) const;  // of an HBM address
   std::optional<uint32_t> hbm_of(uint64_t pa) const;
   uint32_t timeout_factor() const;
+  bool skips_reset() const {  // initialises engines without asking firmware for a reset
+    return context_.params.no_reset || (emulator() && dhal().emulator_skips_reset);
+  }
 
   Registers& registers() { return registers_; }
   FirmwareIo& firmware() { return firmware_; }

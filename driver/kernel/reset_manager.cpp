@@ -16,9 +16,8 @@ constexpr uint32_t kTypeNc = 2;
 constexpr base::Ps kAckPoll = base::ms(100);             // hw-registers.md 8.2 step 1
 constexpr base::Ps kReissueDevice = 30 * base::kPsPerS;  // step 2
 constexpr base::Ps kReissueNc = 10 * base::kPsPerS;
-constexpr int kStatusReads = 5;                    // step 5
+constexpr int kStatusReads = 5;                    // step 5; 1.2 has the revisions
 constexpr base::Ps kQemuPoll = 2 * base::kPsPerS;  // 8.5
-constexpr int kQemuReadsLong = 5000;               // 1.2, completion retry count
 
 }  // namespace
 
@@ -112,9 +111,8 @@ void ResetManager::run() {
 }
 
 void ResetManager::serve(uint32_t nc_map, bool internal) {
-  bool ok = device_.context().params.no_reset || reset_hardware(nc_map);
-  const uint32_t cores =
-      device_.context().params.no_reset ? device_.active_nc_map() : selected(nc_map);
+  bool ok = device_.skips_reset() || reset_hardware(nc_map);
+  const uint32_t cores = device_.skips_reset() ? device_.active_nc_map() : selected(nc_map);
   for (uint32_t n = 0; ok && n < device_.dhal().map.ncs(); ++n) {
     if ((cores >> n & 1) != 0) ok = device_.init_core_dma(n, cores) == 0;
   }
@@ -133,7 +131,7 @@ void ResetManager::serve(uint32_t nc_map, bool internal) {
                                      return r.id == kInternalId && r.status == Status::kRunning;
                                    }),
                     requests_.end());
-  } else if (device_.context().params.no_reset) {
+  } else if (device_.skips_reset()) {
     device_.state = DeviceState::kReady;  // driver-ioctl.md 3.12
   }
   for (Request& request : requests_) {
@@ -150,9 +148,8 @@ bool ResetManager::reset_hardware(uint32_t nc_map) {
   if (!device_.qemu()) return reset_by_mailbox(nc_map) && wait_idle();
   const Dhal& dhal = device_.dhal();
   const bool whole = nc_map == uapi::kResetWholeDevice;
-  // hw-registers.md 8.5; 2.26.5.0 writes 0 for a device reset on v3 and v4.
-  const uint32_t value = dhal.map.v2() ? 1 : whole ? 0 : dhal.reset_units(nc_map);
-  device_.registers().write(dhal.map.qemu_reset().bar0, value);
+  device_.registers().write(dhal.map.qemu_reset().bar0,
+                            dhal.qemu_reset_value(whole, dhal.reset_units(nc_map)));  // 8.5
   if (dhal.qemu_reset_uses_mailbox && !reset_by_mailbox(nc_map)) return false;
   return wait_qemu_register();
 }
@@ -183,7 +180,8 @@ bool ResetManager::reset_by_mailbox(uint32_t nc_map) {
 
 // hw-registers.md 8.2 step 5.
 bool ResetManager::wait_idle() {
-  for (int read = 0; read < kStatusReads; ++read) {
+  const int reads = device_.emulator() ? device_.dhal().emulator_status_reads : kStatusReads;
+  for (int read = 0; read < reads && !stop_; ++read) {
     if (read > 0) device_.context().executor.delay(base::ms(100) * static_cast<uint64_t>(read));
     const auto status = device_.firmware().read_ready(misc::kStatus);
     if (!status) return false;
@@ -194,12 +192,11 @@ bool ResetManager::wait_idle() {
 
 bool ResetManager::wait_qemu_register() {
   const Dhal& dhal = device_.dhal();
-  const int reads = dhal.map.v2() ? kStatusReads : kQemuReadsLong;
-  for (int read = 0; read < reads && !stop_; ++read) {
+  for (int read = 0; read < dhal.qemu_reset_reads && !stop_; ++read) {
     const uint32_t value = device_.registers().read(dhal.map.qemu_reset().bar0);
     device_.context().executor.delay(kQemuPoll);
     if (value == 0) return true;
-    if (dhal.map.v2()) {
+    if (dhal.qemu_reset_backs_off) {
       device_.context().executor.delay(base::ms(100) * static_cast<uint64_t>(read));
     }
   }

@@ -74,7 +74,7 @@ uint32_t low16(uint32_t word) {
 uint64_t hbm_ecc(NeuronDevice& device, bool repairable) {
   constexpr uint32_t kSplitApi = 6;
   const bool split = device.firmware().read(misc::kFwApiVersion) >= kSplitApi;
-  if (repairable && (!split || device.dhal().map.v2())) return 0;
+  if (repairable && (!split || !device.dhal().hbm_repairable_ecc)) return 0;
   uint64_t sum = 0;
   for (uint32_t h = 0; h < device.dhal().map.hbms(); ++h) {
     const uint32_t low = low16(device.firmware().read(misc::kHbmEcc + h * misc::kHbmEccStride));
@@ -107,18 +107,17 @@ std::string serial(NeuronDevice& device) {
 
 // hw-registers.md 2.7.
 std::string pe_counters(NeuronDevice& device, uint32_t nc) {
-  const bool v2 = device.dhal().map.v2();
+  const Dhal& dhal = device.dhal();
   const uint64_t base = device.dhal().map.pe_counters(nc).bar0;
   const auto read = [&](uint32_t group, uint32_t offset) {
-    const uint64_t at = base + group * (v2 ? 0x40u : 0x30u) + offset;
+    const uint64_t at = base + group * dhal.pe_group_stride + offset;
     const uint64_t high = device.registers().read(at + 4);
     return high << 32 | device.registers().read(at);
   };
   std::string out = "xrow_grp,mm_active,wl_active,idle\n";
-  const uint32_t groups = v2 ? 5 : 9;  // register groups per row group
   for (uint32_t row = 0; row < 4; ++row) {
-    const uint32_t first = groups * row;
-    uint64_t loads = v2 ? 0 : read(first + 8, 8);
+    const uint32_t first = dhal.pe_groups_per_row * row;
+    uint64_t loads = dhal.pe_fast_weight_loads ? read(first + 8, 8) : 0;
     for (uint32_t column = 0; column < 4; ++column) loads += read(first + column, 8);
     out += std::to_string(row) + "," + std::to_string(read(first + 4, 0)) + "," +
            std::to_string(loads) + "," + std::to_string(read(first + 4, 0x10)) + "\n";

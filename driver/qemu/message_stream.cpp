@@ -85,29 +85,23 @@ base::Result<size_t> MessageStream::read_some(uint8_t* at, size_t size) {
     if (errno == ECONNRESET) return gone();
     return base::errno_error(kWhere, "cannot receive");
   }
-  const base::Status taken = take_fds(message);
-  if (!taken) return taken.error();
+  take_fds(message);
   if (got == 0) return gone();
   return static_cast<size_t>(got);
 }
 
-base::Status MessageStream::take_fds(const msghdr& message) {
+void MessageStream::take_fds(const msghdr& message) {
   auto* writable = const_cast<msghdr*>(&message);  // the macros of <sys/socket.h> want it so
   for (cmsghdr* part = CMSG_FIRSTHDR(writable); part != nullptr;
        part = CMSG_NXTHDR(writable, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
     const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (size_t i = 0; i < count; ++i) {
-      incoming_.fds.emplace_back(base::load<int>(CMSG_DATA(part) + i * sizeof(int)));
+      base::UniqueFd fd(base::load<int>(CMSG_DATA(part) + i * sizeof(int)));
+      if (incoming_.fds.size() <= kDefaultMaxFds) incoming_.fds.push_back(std::move(fd));
     }
   }
   if ((message.msg_flags & MSG_CTRUNC) != 0) incoming_.fds_lost = true;
-  // One packet may carry many, and a message may come in many packets.
-  if (incoming_.fds.size() > kMaxFdsPerPacket) {
-    incoming_.fds.clear();
-    return broken("a message with more than " + std::to_string(kMaxFdsPerPacket) + " descriptors");
-  }
-  return {};
 }
 
 void MessageStream::send(Header header, std::vector<uint8_t> message, base::UniqueFd fd) {

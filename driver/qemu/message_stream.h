@@ -21,8 +21,8 @@ namespace driver::qemu::vfio {
 struct Message {
   Header header;
   std::vector<uint8_t> payload;
-  std::vector<base::UniqueFd> fds;
-  bool fds_lost = false;  // the process could not take them all
+  std::vector<base::UniqueFd> fds;  // at most one more than is agreed on; the rest is closed
+  bool fds_lost = false;            // the process could not take them all
 };
 
 class MessageStream {
@@ -47,7 +47,7 @@ class MessageStream {
   };
   // Reads into [at, at + size); bytes read, 0 when there are none now.
   base::Result<size_t> read_some(uint8_t* at, size_t size);
-  base::Status take_fds(const msghdr& message);
+  void take_fds(const msghdr& message);
   base::Status check_header() const;
 
   base::UniqueFd socket_;

@@ -11,11 +11,12 @@
 
 namespace hw {
 
-// Cause bits of the secondary interrupt groups (hw-registers.md 3.9), as the engine raises them.
+// Cause bits of the secondary interrupt groups (hw-registers.md 3.9), as the engine raises them. An
+// address that answers with an error is an AXI response error (3.6).
 namespace m2s_cause {
 constexpr uint32_t kStreamResponse = 1u << 2;  // here: an operation word that is not modelled
-constexpr uint32_t kDataRead = 1u << 9;
-constexpr uint32_t kDescriptorRead = 1u << 12;
+constexpr uint32_t kDataRead = 1u << 8;
+constexpr uint32_t kDescriptorRead = 1u << 11;
 constexpr uint32_t kPacketTooLong = 1u << 13;
 constexpr uint32_t kTooManyDescriptors = 1u << 14;
 constexpr uint32_t kFirst = 1u << 15;
@@ -23,8 +24,8 @@ constexpr uint32_t kLast = 1u << 16;
 constexpr uint32_t kRingId = 1u << 17;
 }  // namespace m2s_cause
 namespace s2m_cause {
-constexpr uint32_t kDataWrite = 1u << 0;
-constexpr uint32_t kDescriptorRead = 1u << 10;
+constexpr uint32_t kDataWrite = 1u << 1;
+constexpr uint32_t kDescriptorRead = 1u << 9;
 constexpr uint32_t kRingId = 1u << 11;
 constexpr uint32_t kLengthMismatch = 1u << 24;
 }  // namespace s2m_cause

@@ -183,8 +183,9 @@ void Chip::connect() {
         "cc" + std::to_string(t) + ".nq");
   }
   const auto put_inert = [&](const contract::Window& at, const char* name, uint32_t k) {
+    // A socket must be bound, so it exists only where something is behind it.
+    if (inert_socket_ == nullptr) inert_socket_ = std::make_unique<BlockSocket>("inert", inert_);
     const std::string text = label_ + "." + name + std::to_string(k);
-    if (!inert_socket_) inert_socket_.emplace("inert", inert_);
     ok = ok &&
          fabric_.map(at.device, at.size, *inert_socket_, inert_.add(text), text, Space::kBlock);
   };

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <systemc>
 #include <vector>
@@ -80,7 +79,7 @@ class Chip final : public sc_core::sc_module, private EndpointOwner {
   BlockSocket nq_socket_;
   BlockSocket pe_socket_;
   BlockSocket management_socket_;
-  std::optional<BlockSocket> inert_socket_;  // v3 and v4: an unbound socket does not elaborate
+  std::unique_ptr<BlockSocket> inert_socket_;  // where the chip has such windows
 };
 
 }  // namespace hw

@@ -36,6 +36,7 @@ struct Bench {
     if (!fabric.write32(fabric.address_map().udma(e).device + offset, value)) std::abort();
   }
   void setup(uint32_t e, uint32_t length) {
+    write(e, udma::kM2sPktLenCfg, 0x010F'FFFF);
     for (const uint32_t half : {0u, 1u}) {
       const uint64_t base = ring(e, half);
       const uint32_t q = half == 0 ? udma::kM2sQ : udma::kS2mQ;

@@ -1,7 +1,5 @@
 #include "tests/fuzz/machine_bench.h"
 
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 #include "contract/regs/misc.h"
@@ -16,11 +14,6 @@ constexpr uint32_t kMemoryAndMaster = 6;
 constexpr uint32_t kBusy = 1u << 3;  // of the firmware status word, hw-registers.md 7.1
 constexpr base::Ps kRest = base::us(100);
 }  // namespace
-
-void found(const char* what) {
-  std::fprintf(stderr, "finding: %s\n", what);
-  std::abort();
-}
 
 GuestMemory::GuestMemory() {
   for (size_t i = 0; i < kPieces.size(); ++i) {

@@ -11,11 +11,9 @@
 #include "base/units.h"
 #include "hw/machine/chip.h"
 #include "hw/machine/machine.h"
+#include "tests/fuzz/finding.h"
 
 namespace fuzz {
-
-// Ends the process with a message: a finding.
-[[noreturn]] void found(const char* what);
 
 // Guest memory in a few pieces of odd sizes, each in an allocation of its own, so that a sanitizer
 // sees whoever leaves it: at the bottom, behind a hole, at the ends of both host windows, and one

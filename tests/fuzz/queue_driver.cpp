@@ -29,6 +29,8 @@ std::vector<uint32_t> QueueDriver::state() {
   };
   get(udma::kM2sPktLenCfg);
   get(udma::kM2sDescPrefCfg2);
+  get(udma::kM2sStreamCfg);
+  get(udma::kS2mStreamCfg);
   for (const uint64_t half : {uint64_t{0}, contract::kS2mOffset}) {
     get(half + udma::kM2sState);
     for (const uint32_t reg : {udma::kM2sQCfg, udma::kM2sQRingBaseLo, udma::kM2sQRingBaseHi,

@@ -8,115 +8,11 @@ expand (2.3, 2.4, 3.10, 3.11, 7.5, 8), never from a recording of a driver. READM
 import os
 import sys
 
+import election
+from writer import (BUFFER, DUMMY, FILES, GENERATIONS, MARK, QUEUES, REQUEST, RESPONSE, RINGS, Script, at,
+                    init_engine)
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-FILES = {}
-
-# Host memory of the player. A driver puts these things where it likes.
-REQUEST, RESPONSE, DUMMY, RINGS, BUFFER, QUEUES = 0x10000, 0x20000, 0x30000, 0x100000, 0x2000000, 0x3000000
-MARK = 0xABCDEF01
-RESERVED = 0x1000000  # the lowest 16 MiB of a stack belong to firmware (2.6)
-
-
-class Script:
-    def __init__(self, name, title):
-        self.lines = [f"# {title}"]
-        FILES[name] = self.lines
-
-    def note(self, text):
-        self.lines.append(f"# {text}")
-
-    def line(self, *words):
-        self.lines.append(" ".join(w if isinstance(w, str) else format(w, "X") for w in words))
-
-    def base(self, name, value):
-        self.line("base", name, value)
-
-    def memory(self, name, value):
-        self.line("memory", name, value)
-
-    def w(self, address, value):
-        self.line("W", address, value)
-
-    def r(self, address, value="*"):
-        self.line("R", address, value)
-
-    def insert(self, how, name, **names):
-        self.line(how, name, *(f"{k}={v if isinstance(v, str) else format(v, 'X')}" for k, v in names.items()))
-
-    def use(self, name, **names):
-        self.insert("use", name, **names)
-
-    def play(self, name, **names):
-        self.insert("play", name, **names)
-
-
-def at(base, offset):
-    return f"{base}+{offset:X}"
-
-
-class Generation:
-    """Addresses of hw-registers.md 2.2 to 2.5 and 3.12."""
-
-    def __init__(self, number):
-        self.number = number
-        self.name = f"v{number}"
-        self.v2 = number == 2
-        self.misc = 0x30FA0000 if self.v2 else 0x06C84000
-        self.misc_device = 0x0FFFF0FA0000 if self.v2 else 0x008006C84000
-        self.window = 1 << 44 if self.v2 else 1 << 46
-        self.ncs = 2 if self.v2 else 8
-        self.compute = 32 if self.v2 else 128
-        self.give_up = "120s" if self.v2 else "480s"
-        self.copy_limit = "40ms" if self.v2 else "20ms"
-        self.qemu = 0x30647010 if self.v2 else 0x06300010
-
-    def file(self, what):
-        return f"{self.name}_{what}.trace"
-
-    def udma(self, e):
-        if self.v2:
-            if e < 16:
-                return 0x30000000 + e * 0x40000
-            return {32: 0x30600000, 33: 0x30D00000}.get(e, 0x30700000 + (e - 16) * 0x40000)
-        if e >= 128:
-            return (0x06800000, 0x06900000, 0x46800000, 0x46900000)[e - 128]
-        return (0x82000000, 0x94000000, 0xA2000000, 0xB4000000)[e // 32] + e % 32 * 0x100000
-
-    def sdma(self, e):
-        if self.v2 and e < 16:
-            return 0x30400000 + e * 0x7000
-        if self.v2 and e < 32:
-            return 0x30B00000 + (e - 16) * 0x7000
-        return self.udma(e) + 0x40000
-
-    def error_trigger(self, e):
-        return (0x8C000000, 0x9C400000, 0xAC000000, 0xBC400000)[e // 32] + e % 32 * 0x20000
-
-    def nc_nq(self, n):
-        if self.v2:
-            return (0x30535000, 0x30C35000)[n]
-        return 0x06001000 + n // 4 * 0x40000000 + n // 2 % 2 * 0x400000 + n % 2 * 0x180000
-
-    def topsp_nq(self, t):
-        if self.v2:
-            return 0x30E04000 + t * 0x40000
-        return 0x06A00000 + t // 8 * 0x40000000 + t % 8 * 0x40000
-
-    def h2t(self, n):
-        return (32 + n, 0) if self.v2 else (128 + n // 2, n % 2)
-
-    def reset_map(self, n):
-        return (0x701, 0x3802)[n] if self.v2 else 0x10101 << n
-
-    def hbm(self, n):
-        """Device address and BAR4 offset of the first free byte near NC n."""
-        if self.v2:
-            return n * 0x1000000000 + RESERVED, n * 0x400000000 + RESERVED
-        h = n // 2
-        return (0, 0x4000000000, 0x800000000000, 0x804000000000)[h] + RESERVED, h * 0x1000000000 + RESERVED
-
-
-GENERATIONS = [Generation(n) for n in (2, 3, 4)]
 
 
 # --- 10.3: one DMA engine ---------------------------------------------------------------------
@@ -204,23 +100,6 @@ def mask_files():
         t.w("U+2020C", 0x800)
 
 
-V2_BROADCAST_LAST = (0, 3, 6, 9, 15)
-
-
-def init_engine(t, g, e, first, again=False, how="use"):
-    """ENG2(e), ENG3(e) or ENG4(e)."""
-    s = g.sdma(e)
-    if g.v2 and e < 32:
-        op = "W" if how == "use" else "write"
-        t.line(op, f"{s + 0x100:X}", 0xFFFF >> e % 16)
-        t.line(op, f"{s + 0x104:X}", 0xFFFF if e % 16 in V2_BROADCAST_LAST else 0)
-    body = "engine_again" if again and g.number == 4 else "engine"
-    t.insert(how, g.file(body), U=g.udma(e), S=s, Q=first)
-    if not g.v2 and e < 128:
-        masks = "v3_engine_masks_again.trace" if again else "v3_engine_masks.trace"
-        t.insert(how, masks, U=g.udma(e), F=g.error_trigger(e))
-
-
 def engine_script(g):
     t = Script(g.file("engine_twice"), f"hw-registers.md 10.3, {g.name}: engine 0 twice, then what it must read as")
     t.play(g.file("probe"))
@@ -283,27 +162,28 @@ def ring_places(n):
     return tx, tx + 0x40000, tx + 0x80000  # M2S ring, S2M ring, completion words
 
 
-def h2t_queue(t, g, n):
+def h2t_queue(t, g, n, how="use"):
     """H: rings; QUE of the host copies of NC n."""
     e, q = g.h2t(n)
     tx, rx, _ = ring_places(n)
     t.memory("TX", tx)
     t.memory("RX", rx)
     u = g.udma(e)
-    t.use("queue.trace", T=u + 0x1000 + q * 0x1000, X=u + 0x21000 + q * 0x1000, L=8192,
-          TX=f"TX+{g.window:X}", RX=f"RX+{g.window:X}")
+    t.insert(how, "queue.trace", T=u + 0x1000 + q * 0x1000, X=u + 0x21000 + q * 0x1000, L=8192,
+             TX=f"TX+{g.window:X}", RX=f"RX+{g.window:X}")
 
 
-def init_ncs(t, g, ncs, first, covered=None):
-    """Steps 6 to 14 of 10.2. An engine that two NCs share is due when all of them are covered."""
+def init_ncs(t, g, ncs, first, covered=None, again=False, host_reset=False):
+    """Steps 6 to 14 of 10.2. An engine that two NCs share is due when all of them are covered. `again`: no reset
+    has preceded; `host_reset`: the reset has covered host-copy engines."""
     covered = ncs if covered is None else covered
     for n in ncs:
         t.note(f"NC {n}")
         for e in range(n * 16, n * 16 + 16):
-            init_engine(t, g, e, first)
+            init_engine(t, g, e, first, again)
         e, q = g.h2t(n)
         if g.v2 or (q == 0 and n + 1 in covered):
-            init_engine(t, g, e, first, again=g.number == 4 and first != 0x30000 and len(ncs) < g.ncs)
+            init_engine(t, g, e, first, again or (first != 0x30000 and not g.v2 and not host_reset))
         h2t_queue(t, g, n)
 
 
@@ -352,33 +232,44 @@ def device_reset(g):
         t.line("expect", f"{half + 0x3C:X}", 1 << 30)
 
 
+def qemu_reset(t, g, value, mailbox):
+    """8.5: the reset register, on v2 with the mailbox request as well."""
+    t.w(f"{g.qemu:X}", value)
+    if g.v2:
+        for word, what in mailbox:
+            t.w(at("M", word), what)
+        t.line("wait", "100ms")
+        t.line("P", "M+1EC", 0, "100ms", g.give_up)
+    t.line("P", f"{g.qemu:X}", 0, "2s", "10s" if g.v2 else "10000s")
+    t.line("wait", "2s")
+
+
 def special_bring_up(g):
     """8.5 and the last paragraph of 10.2; 1.2 for the emulator."""
     for suffix, value in (("qemu", 1),) if g.v2 else (("qemu", 0), ("qemu_new", 0xFFFFFFFF)):
         t = Script(g.file(suffix), f"hw-registers.md 8.5 and 10.2, {g.name}, revision FF: reset register, value {value:X}")
         t.use(g.file("probe"), REVISION=0xFF)
         t.base("M", g.misc)
-        t.w(f"{g.qemu:X}", value)
-        if g.v2:
-            t.w("M+1EC", 1)
-            t.w("M+800", 1)
-            t.line("wait", "100ms")
-            t.line("P", "M+1EC", 0, "100ms", g.give_up)
-        t.line("P", f"{g.qemu:X}", 0, "2s", "10s" if g.v2 else "10000s")
-        t.line("wait", "2s")
+        qemu_reset(t, g, value, ((0x1EC, 1), (0x800, 1)))
         init_ncs(t, g, range(g.ncs), 0x30000)
         if not g.v2:
             t.note("no mailbox word takes part")
             t.line("expect", "M+1EC", 0)
         copy(t, g, "play", 0, 0, 1, BUFFER, 0x10000)
-    t = Script(g.file("emulator"), f"hw-registers.md 1.2, {g.name}, revision F0: NC 0 alone")
-    t.use(g.file("probe"), REVISION=0xF0)
-    t.base("M", g.misc)
-    t.w("M+1EC", 1)
-    t.w("M+800", 1)
-    acknowledge(t, g)
-    init_ncs(t, g, [0], 0x30000, range(g.ncs))
-    copy(t, g, "play", 0, 0, 1, BUFFER, 0x10000)
+    for again in (False, True) if g.number == 4 else (False,):
+        t = Script(g.file("emulator_again" if again else "emulator"),
+                   f"hw-registers.md 1.2, {g.name}, revision F0: NC 0 alone"
+                   + (", no reset" if g.number == 4 else "") + (", driver loaded again" if again else ""))
+        if again:
+            t.play(g.file("emulator"))
+        t.use(g.file("probe"), REVISION=0xF0)
+        if g.number != 4:
+            t.base("M", g.misc)
+            t.w("M+1EC", 1)
+            t.w("M+800", 1)
+            acknowledge(t, g)
+        init_ncs(t, g, [0], 0x30000, range(g.ncs), again)
+        copy(t, g, "play", 0, 0, 1, BUFFER, 0x10000, seed=again + 1)
 
 
 # --- 10.5: copies -----------------------------------------------------------------------------
@@ -469,10 +360,11 @@ def copies(g):
     last = g.ncs - 1
     copy(t, g, "use", last, 0, 1, BUFFER, 0x10000)
     copy(t, g, "use", last, 2, 1, BUFFER + 0x20000, 0x10000, back=True, seed=last)
-    t.note("the rest of the first lap in 64 KiB copies: 4096 in all")
+    chain(t, g)
+    t.note("the rest of the first lap in 64 KiB copies")
     names = copy_names(g, 0, 0, 1, BUFFER, 0x10000)
-    t.line("repeat", "4092", "C")
-    names["I"] = "8+C*2"
+    t.line("repeat", str((8192 - 18) // 2), "C")
+    names["I"] = "12+C*2"
     t.use(g.file("copy"), **names)
     t.line("end")
     u = g.udma(g.h2t(0)[0])
@@ -484,6 +376,30 @@ def copies(g):
         lap_of(t, g, 0, ring_id)
     copy(t, g, "use", 0, 0, 1, BUFFER, 0x10000, seed=9)
     no_ring_id_error(t, u)
+
+
+def chain(t, g):
+    """3.12, 3.6 item 10: a block from the host, copies of copies of it, the last one back, each behind a barrier."""
+    t.note("slots 8 to 17: host to HBM, seven times on within HBM, back to the host; every descriptor has DMB")
+    tx, rx, k = ring_places(0)
+    s, m = doorbells(g, 0)
+    a, bar4 = g.hbm(0)
+    out = BUFFER + 0x40000
+    places = [g.window | BUFFER] + [a + block * 0x10000 for block in range(8)] + [g.window | out]
+    t.line("host", "fill", BUFFER, 0x10000, 0x77)
+    t.line("host", "write", k, MARK, 0)
+    for index in range(9):
+        slot = 8 + index
+        t.line("desc", tx + slot * 16, 0x4D000000, 0x1080003, places[index])
+        t.line("desc", rx + slot * 16, 0x1000000, 0, places[index + 1])
+    t.line("desc", tx + 17 * 16, 0x4D000004, 0x1080003, g.window | k)
+    t.line("desc", rx + 17 * 16, 0x1000004, 0, g.window | k + 4)
+    t.line("write", f"{s:X}", 10)
+    t.line("write", f"{m:X}", 10)
+    t.line("host", "poll", k + 4, MARK, "1us", g.copy_limit)
+    for block in (0, 1, 7):
+        t.line("hbm", "check", bar4 + block * 0x10000, 0x10000, 0x77)
+    t.line("host", "check", out, 0x10000, 0x77)
 
 
 def lap_of(t, g, n, ring_id):
@@ -517,12 +433,16 @@ def teardown_nq(t, block, k):
         t.w(f"{block + word + k * 0x28:X}", 0)
 
 
-def nc_reset(g):
+def nc_reset(g, qemu=False):
     topsp = 4 if g.v2 else 3  # of NC 1: three per NC on v2, two later
-    t = Script(g.file("nc1_reset"), f"hw-registers.md 10.6, {g.name}, NC 1: one NC queue in set 2 and one TopSP {topsp} "
-               "queue in set 0 exist")
+    t = Script(g.file("qemu_nc1_reset" if qemu else "nc1_reset"),
+               f"hw-registers.md 10.6, {g.name}{', revision FF' if qemu else ''}, NC 1: one NC queue in set 2 and one TopSP "
+               f"{topsp} queue in set 0 exist")
     t.base("M", g.misc)
-    t.play(g.file("bring_up"))
+    t.play(g.file("qemu" if qemu else "bring_up"))
+    if qemu:
+        t.note("the script before has used two slots")
+        h2t_queue(t, g, 0, "play")
     program_nq(t, g.nc_nq(1), 2, g.window | 0x40000, 4096)
     program_nq(t, g.topsp_nq(topsp), 0, g.hbm(1)[0] + 0x100000, 8192)
     t.note("NC 0 is in the second lap of its ring, NC 1 in its first")
@@ -533,10 +453,13 @@ def nc_reset(g):
     teardown_nq(t, g.nc_nq(1), 2)
     t.line("wait", "1ms")
     teardown_nq(t, g.topsp_nq(topsp), 0)
-    t.w("M+1D8", g.reset_map(1))
-    t.w("M+1EC", 2)
-    t.w("M+800", 1)
-    acknowledge(t, g)
+    request = ((0x1D8, g.reset_map(1)), (0x1EC, 2), (0x800, 1))
+    if qemu:
+        qemu_reset(t, g, 1 if g.v2 else g.reset_map(1), request)
+    else:
+        for word, value in request:
+            t.w(at("M", word), value)
+        acknowledge(t, g)
     init_ncs(t, g, [1], 0x3030000)
     t.note("the other NC goes on where it was, this one starts anew; its HBM has survived")
     e, q = g.h2t(0)
@@ -706,141 +629,91 @@ def steady(g):
     t.line("host", "expect", "RESP", 0x000C0003, 0x5EED, 0xFFFFFFFF)
 
 
-# --- 10.8: election ---------------------------------------------------------------------------
+# --- 7.6 and the [N] columns: drivers that are newer than the traces of section 10 ---------------
 
-ELECTION = 0x4000000  # host memory of the first device's remote reads, 1 MiB for each device
-SERIAL = 0x0123456700001000  # of device 0 where the player has four
-
-
-def election_engines(g):
-    return (36, 68, 4, 100) if g.number == 3 else (40, 72, 8, 104)
+API = {3: 7, 4: 6}  # lowest firmware version that newer drivers use the register mailbox with
 
 
-def election_places(k):
-    """M2S ring, S2M ring and page of the k-th engine, from H on."""
-    return (f"H+{k * 0x10000 + offset:X}" for offset in (0, 0x4000, 0x8000))
+def register_request(t, g, sequence, command, payload, response, limit):
+    """7.6 steps 2 to 8; `response` is its payload."""
+    size = len(payload)
+    data = message(sequence, command, payload)
+    words = [int.from_bytes(data[k:k + 4].ljust(4, b"\0"), "little") for k in range(0, len(data), 4)]
+    for k, word in enumerate(words[2:]):
+        t.w(at("M", 0x100 + k * 4), word)
+    for word, value in ((0x1F0, words[0]), (0x1F4, words[1]), (0x1F8, 0), (0x1FC, 0), (0xF0, 1), (0x800, 1)):
+        t.w(at("M", word), value)
+    t.line("P", "M+800", 0, "1ms", limit)
+    t.r("M+1F0", (len(response) + 8) << 16 | sequence)
+    for k in range(0, len(response), 4):
+        t.r(at("M", 0x100 + k), int.from_bytes(response[k:k + 4].ljust(4, b"\0"), "little"))
 
 
-def remote_read(t, g, k, slot, offset, size):
-    """9.3: `size` bytes of the neighbour's misc RAM through the k-th engine."""
-    e = election_engines(g)[k]
-    tx, rx, page = election_places(k)
-    window = (1 << 52) + (e // 32 << 50)
-    t.use(g.file("election_read"), TX=tx, RX=rx, P=page, I=slot, N=size, A=window + g.misc_device + offset,
-          S=g.udma(e) + 0x21038, T=g.udma(e) + 0x1038)
+def power_profile(g):
+    t = Script(g.file("power_profile"), f"hw-registers.md 7.6, {g.name}: SET POWER PROFILE 5, sequence 2")
+    t.base("M", g.misc)
+    t.r("M+0", API[g.number])
+    register_request(t, g, 2, 3, bytes([0, 0, 0, 0, 5, 0, 0, 0]), b"", "60s")
 
 
-def election_parts(g):
-    t = Script(g.file("election_read"), f"hw-registers.md 9.3, {g.name}: N bytes at A to page P, slots I and I+1 of the rings")
-    t.line("host", "write", "P", 1, 0)
-    t.line("desc", "TX+I*10", "D000000+N", 0x5080003, "A")
-    t.line("desc", "RX+I*10", "1000000+N", 0, f"{g.window:X}+P+8")
-    t.line("desc", "TX+I*10+10", 0xD000004, 0x5080003, f"{g.window:X}+P")
-    t.line("desc", "RX+I*10+10", 0x1000004, 0, f"{g.window:X}+P+4")
-    t.w("S", 2)
-    t.w("T", 2)
-    t.line("host", "poll", "P+4", 1, "4us", "4ms")
-
-    t = Script(g.file("election_start"), f"hw-registers.md 10.8 steps 2 and 3, {g.name}: engines, rings, status V")
-    for k, e in enumerate(election_engines(g)):
-        init_engine(t, g, e, 0x3030000, again=True)
-        tx, rx, _ = election_places(k)
-        u = g.udma(e)
-        t.use("queue.trace", T=u + 0x1000, X=u + 0x21000, L=0x400, TX=f"{tx}+{g.window:X}", RX=f"{rx}+{g.window:X}")
-    t.w(f"{g.misc + 0x190:X}", "V")
-
-    t = Script(g.file("election_serials"), f"hw-registers.md 10.8 step 4, {g.name}: serial numbers through all four engines")
-    for k in range(4):
-        remote_read(t, g, k, 0, 0x38, 8)
-    t = Script(g.file("election_offer"), f"hw-registers.md 10.8 step 5, {g.name}: the values LEFT and RIGHT")
-    for word, value in ((0x180, "hi(LEFT)"), (0x184, "lo(LEFT)"), (0x188, "hi(RIGHT)"), (0x18C, "lo(RIGHT)")):
-        t.w(f"{g.misc + word:X}", value)
-    t = Script(g.file("election_exchange"), f"hw-registers.md 10.8 step 6, {g.name}: the neighbours' values")
-    for k in (0, 2):
-        remote_read(t, g, k, 2, 0x180, 16)
-    t = Script(g.file("election_status"), f"hw-registers.md 10.8 steps 7 to 9, {g.name}: status V, that of the neighbours, data gone")
-    t.w(f"{g.misc + 0x190:X}", "V")
-    for k in (0, 2):
-        remote_read(t, g, k, 4, 0x190, 4)
-    for word in (0x18C, 0x188, 0x184, 0x180):
-        t.w(f"{g.misc + word:X}", 0)
-    t = Script(g.file("election_result"), f"hw-registers.md 10.8 step 10, {g.name}: status word V, pod serial number POD")
-    t.w(f"{g.misc + 0x190:X}", "V")
-    t.w(f"{g.misc + 0x194:X}", "hi(POD)")
-    t.w(f"{g.misc + 0x198:X}", "lo(POD)")
-
-
-def election_devices(g):
-    """A node's device in one piece, when no neighbour keeps it waiting: what a driver's log is compared with."""
-    t = Script(g.file("election_secondary"), f"hw-registers.md 10.8, {g.name}: device D of a node of four")
-    t.use(g.file("election_start"), H="H", V=0)
-    t.use(g.file("election_serials"), H="H")
-    t.use(g.file("election_offer"), LEFT="D", RIGHT="D")
-    t.use(g.file("election_exchange"), H="H")
-    t.use(g.file("election_status"), H="H", V=3)
-    t = Script(g.file("election_primary"), f"hw-registers.md 10.2 step 17 and 10.8, {g.name}: device 0; neighbours LEFT and RIGHT")
-    for word in (0x190, 0x194, 0x198):
-        t.r(f"{g.misc + word:X}")
-    for word in (0x24, 0x38, 0x3C):
-        t.line("RNO", f"{g.misc + word:X}", "*")
-    t.use(g.file("election_start"), H="H", V=0xFF0000)
-    t.use(g.file("election_serials"), H="H")
-    t.use(g.file("election_offer"), LEFT="LEFT", RIGHT="RIGHT")
-    t.use(g.file("election_exchange"), H="H")
-    t.use(g.file("election_status"), H="H", V=0xFF0003)
-    t.use(g.file("election_result"), V="V", POD="POD")
+def newer(g):
+    t = Script(g.file("newer"), f"hw-registers.md 7.6, 8.1, 3.12, 9.6, {g.name}: what later drivers do besides")
+    t.play(g.file("bring_up"))
+    t.base("M", g.misc)
+    t.use(g.file("power_profile"))
+    t.note("GET DATA type 1: the profile is there; SET FEATURE: throttling notifications")
+    register_request(t, g, 3, 4, b"\x01", bytes([0, 0, 0, 0, 5, 0, 0, 0]), "10s")
+    register_request(t, g, 4, 5, b"\x01", b"", "60s")
+    t.note("10.2 step 15: GET DATA type 2, feature 5; the answer has 33 bytes")
+    for address, value in ((0x100, 0x502), (0x1F0, 0x000B0405), (0x1F4, crc_of(5, 4, b"\x02\x05\x00")), (0x1F8, 0),
+                           (0x1FC, 0), (0xF0, 1), (0x800, 1)):
+        t.w(at("M", address), value)
+    t.line("P", "M+800", 0, "1ms", "10s")
+    t.r("M+1F0", 41 << 16 | 5)
+    t.note("an unknown command is error 2, and the legacy protocol works in between")
+    for address, value in ((0x1F0, 0x00084D06), (0x1F4, crc_of(6, 0x4D, b"")), (0x1F8, 0), (0x1FC, 0), (0xF0, 1), (0x800, 1)):
+        t.w(at("M", address), value)
+    t.line("P", "M+800", 0, "1ms", "10s")
+    t.line("R", "M+1F0", "206/FFFF")
+    t.memory("REQ", REQUEST)
+    t.memory("RESP", RESPONSE)
+    request(t, g, 7, 2, METRIC[:8])
+    t.note("7.1, 9.6: words that later drivers read")
+    for word in (0x4, 0xC, 0x30, 0x70, 0x74, 0x80, 0x84):
+        t.r(at("M", word))
+    t.note("3.12: strong-order write in the marker's RX descriptor, no barrier in the data")
+    tx, rx, k = ring_places(2)
+    s, m = doorbells(g, 2)
+    device, bar4 = g.hbm(2)
+    t.line("host", "fill", BUFFER, 0x10000, 0x21)
+    t.line("host", "write", k, MARK, 0)
+    t.line("desc", tx, 0xD000000, 0x1080003, g.window | BUFFER)
+    t.line("desc", rx, 0x1000000, 0, device)
+    t.line("desc", tx + 16, 0xD000004, 0x1080003, g.window | k)
+    t.line("desc", rx + 16, 0x21000004, 0, g.window | k + 4)
+    t.w(f"{s:X}", 2)
+    t.w(f"{m:X}", 2)
+    t.line("host", "poll", k + 4, MARK, "1us", g.copy_limit)
+    t.line("hbm", "check", bar4, 0x10000, 0x21)
+    t.note("8.1: NC 2 and 3 with their host-copy engine 129, by the high word of the map")
+    t.w("M+1D4", 2)
+    t.w("M+1D8", g.reset_map(2) | g.reset_map(3))
+    t.w("M+1EC", 2)
+    t.w("M+800", 1)
+    acknowledge(t, g)
+    t.note("8.4: its queues are disabled, their pointers at the start; other engines are as they were")
+    u = g.udma(129)
+    for half in (0x1000, 0x21000):
+        t.line("expect", f"{u + half + 0x20:X}", 0x3000000)
+        t.line("expect", f"{u + half + 0x3C:X}", 1 << 30)
+    t.line("expect", f"{g.udma(128) + 0x1020:X}", 0x3030000)
+    init_ncs(t, g, [2, 3], 0x3030000, host_reset=True)
+    copy(t, g, "play", 2, 0, 1, BUFFER, 0x10000, seed=0x52)
+    copy(t, g, "play", 0, 0, 1, BUFFER, 0x10000, seed=0x53)
 
 
-def halves(value):
-    return value & 0xFFFFFFFF, value >> 32
-
-
-def election(g):
-    """Four devices of one index, one in each node, first as secondaries, then as primaries."""
-    t = Script(g.file("election"), f"hw-registers.md 9 and 10.8, {g.name}: the four nodes of an ultraserver")
-    sides = [(n ^ 1, (n + 1 if n % 2 else n + 3) % 4) for n in range(4)]  # 9.5
-    place = [f"{ELECTION + n * 0x100000:X}" for n in range(4)]
-    page = lambda n, k: f"{ELECTION + n * 0x100000 + k * 0x10000 + 0x8008:X}"
-
-    def each(name, **names):
-        for n in range(4):
-            t.line("device", str(n))
-            t.play(g.file(name), H=place[n], **{k: v(n) if callable(v) else v for k, v in names.items()})
-
-    each("bring_up")
-    for what, index in (("device 5 of each node", 5), ("device 0 of each node", 0)):
-        t.note(what)
-        value = lambda n: index or SERIAL + n
-        each("election_start", V=0 if index else 0xFF0000)
-        each("election_serials")
-        for n in range(4):
-            for k in range(4):
-                t.line("host", "expect", page(n, k), *halves(SERIAL + sides[n][k // 2]))
-        offer = [[index or SERIAL + other for other in sides[n]] for n in range(4)]
-        each("election_offer", LEFT=lambda n: offer[n][0], RIGHT=lambda n: offer[n][1])
-        each("election_exchange")
-        for n in range(4):
-            for side, k in ((0, 0), (1, 2)):
-                left, right = offer[sides[n][side]]
-                t.line("host", "expect", page(n, k), *halves(left)[::-1], *halves(right)[::-1])
-        t.note("a status is there before a neighbour asks for it")
-        for n in range(4):
-            t.line("device", str(n))
-            t.line("write", f"{g.misc + 0x190:X}", 3 if index else 0xFF0003)
-        each("election_status", V=3 if index else 0xFF0003)
-        for n in range(4):
-            for k in (0, 2):
-                t.line("host", "expect", page(n, k), 3 if index else 0xFF0003)
-            t.line("device", str(n))
-            for word in (0x180, 0x184, 0x188, 0x18C):
-                t.line("expect", f"{g.misc + word:X}", 0)
-    t.note("the lowest serial number is that of node 0, and of the pod")
-    each("election_result", V=lambda n: 0x04000303 | n << 16, POD=SERIAL)
-    t.note("7.1: the result outlives a device reset")
-    t.line("device", "2")
-    t.play(g.file("device_reset"))
-    for word, value in ((0x190, 0x04020303), (0x194, SERIAL >> 32), (0x198, SERIAL & 0xFFFFFFFF)):
-        t.line("expect", f"{g.misc + word:X}", value)
+def crc_of(sequence, command, payload):
+    return int.from_bytes(message(sequence, command, payload)[4:8], "little")
 
 
 def write_all():
@@ -858,11 +731,12 @@ def write_all():
         copies(g)
         open_device(g)
         nc_reset(g)
+        nc_reset(g, qemu=True)
         if not g.v2:
             seng_reset(g)
-            election_parts(g)
-            election_devices(g)
-            election(g)
+            election.write(g)
+            power_profile(g)
+            newer(g)
         process_exit(g)
         remove(g)
         metric(g)

@@ -346,6 +346,15 @@ bool ScriptReader::declare(Frame& frame, const Line& line) {
     frame.script.devices = std::max(frame.script.devices, device_ + 1);
     return true;
   }
+  if (op == "cable") {
+    const bool left = count == 4 && line.words[1] == "left";
+    if (!left && (count != 4 || line.words[1] != "right")) bad("cable left|right DEVICE DEVICE");
+    const uint32_t a = word(number(line.words[2], 10));
+    const uint32_t b = word(number(line.words[3], 10));
+    frame.script.cables.push_back({left, a, b});
+    frame.script.devices = std::max({frame.script.devices, a + 1, b + 1});
+    return true;
+  }
   return false;
 }
 

@@ -64,8 +64,14 @@ struct Script {
     uint32_t from = 0;  // the script itself is place 0
     uint32_t line = 0;
   };
+  // Both ends name a cable between two nodes alike (hw-registers.md 9.5).
+  struct Cable {
+    bool left = false;
+    uint32_t a = 0, b = 0;  // devices
+  };
   std::vector<Step> steps;
   std::vector<Place> places;
+  std::vector<Cable> cables;
   uint32_t devices = 1;
 
   // "engine.trace:2 (from reset.trace:9, bring_up.trace:3)"

@@ -86,15 +86,14 @@ golden::Script load(const std::string& path, const Options& options) {
                                               {{"REVISION", options.revision}});
 }
 
-// Four devices of v3 or v4 stand for one device of each node of an ultraserver; the cables are
-// those of hw-registers.md 9.5, and the serial numbers those that the scripts know.
-void make_nodes(hw::MachineParams& params) {
-  constexpr uint64_t kSerial = 0x0123'4567'0000'1000;
-  for (uint32_t n = 0; n < 4; ++n) {
-    const uint32_t left = n ^ 1;
-    const uint32_t right = (n % 2 == 1 ? n + 1 : n + 3) % 4;
-    params.chips[n].serial = kSerial + n;
-    params.chips[n].neighbours = {right, left, left, right};
+// hw-registers.md 9.2: two windows per side.
+void connect(const golden::Script& script, hw::MachineParams& params) {
+  for (const golden::Script::Cable& cable : script.cables) {
+    const uint32_t windows[2] = {cable.left ? 1u : 0u, cable.left ? 2u : 3u};
+    for (const uint32_t window : windows) {
+      params.chips[cable.a].neighbours[window] = cable.b;
+      params.chips[cable.b].neighbours[window] = cable.a;
+    }
   }
 }
 
@@ -110,7 +109,7 @@ Outcome play(const std::string& path, const Generation& generation, const Option
     params.chips[c].routing_id = c;
     params.chips[c].host = &memory;
   }
-  if (script.devices == 4 && generation.gen != contract::Gen::kV2) make_nodes(params);
+  connect(script, params);
   hw::Machine machine(params);
   golden::Host host{{}, &memory, &machine.executor()};
   for (uint32_t c = 0; c < script.devices; ++c) host.devices.push_back(&machine.device(c));

@@ -50,7 +50,7 @@ class MachineRegisters : public ::testing::TestWithParam<Gen> {
     }
     EXPECT_EQ(log().total(AccessLog::Kind::kUnknown) - before, unknown);
   }
-  const AccessLog& log() const { return b.machine.access_log(); }
+  const AccessLog& log() { return b.machine.access_log(); }
 
   MachineBench b{GetParam()};
 };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Brings up one device over vfio-user: client.py SOCKET v2|v3|v4 [--die PLACE]
+"""Brings up one device over vfio-user: client.py SOCKET v2|v3|v4 [--qemu] [--die PLACE]
 
 A program of its own, from the protocol document (protocol.py) and the hardware interface
 specification (device.py); it knows nothing of the server. With --die it kills itself at a place:
@@ -43,6 +43,7 @@ def negotiate(client):
 def check_identity(client, gen):
     flags, regions, irqs = client.device_info()
     assert flags == 3 and regions == 9 and irqs == 5  # reset, PCI
+    gen.set_bar4(client.region_info(4)[1])
     for index in range(6):
         flags, size, _ = client.region_info(index)
         assert size == gen.bar_sizes.get(index, 0), (index, hex(size))
@@ -59,6 +60,7 @@ def check_identity(client, gen):
     refused(errno.ENOTSUP, client.call, MIG_DATA_READ, struct.pack("<II", 8, 4096))
     vendor, device, command = struct.unpack_from("<HHH", client.read(CONFIG, 0, 64))
     assert vendor == 0x1D0F and device in gen.device_ids
+    assert (client.read(CONFIG, 8, 1) == b"\xff") == gen.qemu
     assert command & 6 == 0, "memory decode or bus mastering is on after a reset"
 
 
@@ -79,18 +81,18 @@ def set_up_bars(client, gen):
 def check_accesses(client, device):
     """What a register makes of odd accesses; what the protocol makes of impossible ones."""
     gen = device.gen
-    scratch = gen.misc + 0x180  # 7.1: plain memory
-    client.write_multi([(0, scratch, struct.pack("<I", 0x1234_5678)), (0, scratch + 4, struct.pack("<I", 0x9ABC_DEF0))])
-    assert client.read(0, scratch, 8) == bytes.fromhex("78563412f0debc9a")
-    client.read(0, scratch + 1, 2)  # nothing promised, but an answer
-    assert client.read(0, 0x0FFF_FFFC, 4) == bytes(4)  # rule 12: unknown registers read 0
+    bar, scratch = gen.registers, gen.misc + 0x180  # 7.1: plain memory
+    client.write_multi([(bar, scratch, struct.pack("<I", 0x1234_5678)), (bar, scratch + 4, struct.pack("<I", 0x9ABC_DEF0))])
+    assert client.read(bar, scratch, 8) == bytes.fromhex("78563412f0debc9a")
+    client.read(bar, scratch + 1, 2)  # nothing promised, but an answer
+    assert client.read(bar, 0x0FFF_FFFC, 4) == bytes(4)  # rule 12: unknown registers read 0
     end = gen.bar_sizes[4]
     assert client.read(4, end - 4, 4) is not None
-    for region, offset, size in ((4, end - 3, 4), (4, end, 1), (1, 0, 4), (9, 0, 4), (0, 1 << 63, 4), (CONFIG, 4096, 1),
-                                 (0, (1 << 64) - 2, 4)):
+    for region, offset, size in ((4, end - 3, 4), (4, end, 1), (1, 0, 4), (9, 0, 4), (bar, 1 << 63, 4), (CONFIG, 4096, 1),
+                                 (bar, (1 << 64) - 2, 4)):
         refused(errno.EINVAL, client.read, region, offset, size)
     refused(errno.EINVAL, client.call, REGION_READ, struct.pack("<QII", 0, 4, (1 << 20) + 1))
-    client.write_multi([(0, scratch, bytes(4)), (0, scratch + 4, bytes(4))])
+    client.write_multi([(bar, scratch, bytes(4)), (bar, scratch + 4, bytes(4))])
 
 
 def check_mappings(client, memories):
@@ -197,8 +199,9 @@ def lost_address(device, queue, memories):
     assert device.read(unit + 0x200) & 0x2222 == 0
 
 
-def map_hbm(client, gen):
-    """The part of BAR4 with a file behind it, if there is one."""
+def map_hbm(device, queue, memories):
+    """The part of BAR4 with a file behind it, if there is one: the same memory as for DMA."""
+    client, ram = device.client, memories[0]
     flags, size, mapping = client.region_info(4)
     if not isinstance(mapping, tuple):
         return
@@ -212,6 +215,14 @@ def map_hbm(client, gen):
         assert client.read(4, area + HBM_RESERVED + 40, 4) == b"abcd"
         client.write(4, area + HBM_RESERVED + 40, b"efgh")
         assert window[40:44] == b"efgh"
+        # Pages that nothing has touched but the mapping, and the other way round.
+        size, host = 3 * 4096, ram.take(6 * 4096, 4096)
+        window[1 << 19:(1 << 19) + size] = PATTERN[:size]
+        queue.copy(device.gen.hbm[0] + HBM_RESERVED + (1 << 19), device.host(host), size)
+        assert ram.read(host, size) == PATTERN[:size]
+        ram.write(host + size, PATTERN[100:100 + size])
+        queue.copy(device.host(host + size), device.gen.hbm[0] + HBM_RESERVED + (3 << 18), size)
+        assert window[3 << 18:(3 << 18) + size] == PATTERN[100:100 + size]
         window.close()
     os.close(fd)
 
@@ -236,7 +247,7 @@ def bring_up(client, gen, die):
     for first in (True, False):
         for engine in (0, 1, gen.h2t):
             device.init_engine(engine, first)
-    assert client.read(0, gen.unit(0)[0] + 0x310, 4) == struct.pack("<I", gen.init_values[0x310])
+    assert client.read(gen.registers, gen.unit(0)[0] + 0x310, 4) == struct.pack("<I", gen.init_values[0x310])
     check_accesses(client, device)
     host_queue = Queue(device, gen.h2t, 0, 8192, memories[0])
     if die == "dma":
@@ -253,7 +264,7 @@ def bring_up(client, gen, die):
     semaphore(device, host_queue, memories)
     notification_ring(device, memories)
     mailbox(device, memories, routing_id)
-    map_hbm(client, gen)
+    map_hbm(device, host_queue, memories)
     lost_address(device, Queue(device, 1, 0, 64, memories[0]), memories)
     for engine in (0, 1, gen.h2t):
         device.init_engine(engine, False)
@@ -269,11 +280,12 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("socket")
     parser.add_argument("generation", choices=("v2", "v3", "v4"))
+    parser.add_argument("--qemu", action="store_true", help="the PCI revision is that of QEMU")
     parser.add_argument("--die", choices=("message", "dma"))
     arguments = parser.parse_args()
     begin = time.monotonic()
     client = Client(arguments.socket)
-    bring_up(client, Generation(arguments.generation), arguments.die)
+    bring_up(client, Generation(arguments.generation, arguments.qemu), arguments.die)
     client.close()  # without unmapping anything
     print(f"{arguments.generation} is up: {time.monotonic() - begin:.2f} s")
     return 0

@@ -9,11 +9,12 @@ HBM_RESERVED = 16 << 20  # 2.6: the first 16 MiB of a stack are the firmware's
 class Generation:
     """2.3 to 2.5: what differs."""
 
-    def __init__(self, name):
-        self.name = name
+    def __init__(self, name, qemu=False):
+        self.name, self.qemu = name, qemu
         self.v2 = name == "v2"
         self.window = 1 << 44 if self.v2 else 1 << 46
-        self.bar_sizes = {0: 1 << 30, 4: 32 << 30} if self.v2 else {0: 4 << 30, 4: 256 << 30}
+        self.registers = 2 if self.v2 and qemu else 0  # 1.2: the register BAR
+        self.bar_sizes = {self.registers: 1 << 30, 4: 32 << 30} if self.v2 else {0: 4 << 30, 4: 256 << 30}
         self.device_ids = {"v2": (0x7164, 0x7264), "v3": (0x7364,), "v4": (0x7564, 0x7565)}[name]
         self.misc = 0x30FA_0000 if self.v2 else 0x06C8_4000
         self.misc_device = 0x0FFF_F0FA_0000 if self.v2 else 0x0080_06C8_4000
@@ -24,7 +25,15 @@ class Generation:
         self.semaphores = 0x0670_0000 if self.v2 else 0xDA70_0000
         self.semaphores_device = 0x0FFF_C670_0000 if self.v2 else 0x0060_0270_0000
         self.notifications = 0x3053_5000 if self.v2 else 0x0600_1000
+        self.qemu_reset = 0x3064_7010 if self.v2 else 0x0630_0010  # 8.5
         self.init_values = self.v2_values() if self.v2 else self.v3_values()
+
+    def set_bar4(self, size):
+        """1.2: with the QEMU revision a stack of v3 and v4 is a quarter of BAR4."""
+        if self.qemu and not self.v2:
+            assert size & size - 1 == 0
+            self.bar_sizes[4] = size
+            self.hbm_bar = [n * size // 4 for n in range(4)]
 
     @staticmethod
     def v2_values():
@@ -60,10 +69,10 @@ class Device:
         self.client, self.gen = client, generation
 
     def read(self, offset):
-        return struct.unpack("<I", self.client.read(0, offset, 4))[0]
+        return struct.unpack("<I", self.client.read(self.gen.registers, offset, 4))[0]
 
     def write(self, offset, value):
-        self.client.write_quietly(0, offset, struct.pack("<I", value & 0xFFFF_FFFF))
+        self.client.write_quietly(self.gen.registers, offset, struct.pack("<I", value & 0xFFFF_FFFF))
 
     def wait(self, condition, what, seconds=10):
         until = time.monotonic() + seconds
@@ -86,11 +95,19 @@ class Device:
         return value[0]
 
     def device_reset(self):
-        """8.1, 8.2"""
+        """8.1, 8.2; 8.5 with the QEMU revision"""
         misc = self.gen.misc
+        if self.gen.qemu:
+            self.write(self.gen.qemu_reset, 1 if self.gen.v2 else 0xFFFF_FFFF)
+            if not self.gen.v2:
+                self.wait(lambda: self.read(self.gen.qemu_reset) == 0, "end of the reset")
+                return
         self.write(misc + 0x1EC, 1)
         self.write(misc + 0x800, 1)
         self.wait(lambda: self.read_ready(misc + 0x1EC) == 0, "reset acknowledge")
+        if self.gen.qemu:
+            self.wait(lambda: self.read(self.gen.qemu_reset) == 0, "end of the reset")
+            return
         assert self.read_ready(misc + 0x808) & 8 == 0, "busy after the reset"
 
     def init_engine(self, engine, first=True):

@@ -65,10 +65,13 @@ class Memory:
 
 
 class Client:
-    def __init__(self, path, timeout=20):
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    def __init__(self, place, timeout=20):
+        """`place`: a path, or a connected socket."""
+        given = isinstance(place, socket.socket)
+        self.socket = place if given else socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(timeout)
-        self.socket.connect(path)
+        if not given:
+            self.socket.connect(place)
         self.next_id = 100
         self.memories = []
 

@@ -63,8 +63,8 @@ class OneDevice(Case):
         return subprocess.run([sys.executable, "-B", HERE / "client.py", self.path, GENERATION, *options], capture_output=True,
                               text=True, timeout=PATIENCE)
 
-    def assert_up(self):
-        result = self.run_client()
+    def assert_up(self, *options):
+        result = self.run_client(*options)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
     def test_bring_up_again_and_again(self):
@@ -135,9 +135,27 @@ class OneDevice(Case):
         server.kill()
         server.wait()
         self.assertTrue(os.path.exists(self.path))
-        again, _ = self.start(PLATFORMS[GENERATION], "--revision", "qemu")  # over the stale socket
-        self.assertEqual(self.attach().read(CONFIG, 8, 1), b"\xff")
+        again, _ = self.start(PLATFORMS[GENERATION])
+        self.attach().device_info()
         self.stop(again)
+
+    def test_a_connected_socket(self):
+        ours, theirs = socket.socketpair()
+        server = subprocess.Popen([SOMA, "vfio-user", "--platform", PLATFORMS[GENERATION], "--fd", str(theirs.fileno())],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, pass_fds=[theirs.fileno()])
+        self.addCleanup(self.end, server)
+        theirs.close()
+        client = Client(ours)
+        client.version()
+        client.device_info()
+        client.close()
+        output = server.communicate(timeout=PATIENCE)
+        self.assertEqual((server.returncode, output), (0, (PLATFORMS[GENERATION] + " ready\n", "")))
+
+    def test_the_revision_that_qemu_has(self):
+        server, _ = self.start(PLATFORMS[GENERATION], "--revision", "qemu")
+        self.assert_up("--qemu")
+        self.stop(server)
 
 
 class SeveralDevices(Case):
@@ -174,7 +192,10 @@ class SeveralDevices(Case):
                               (("--platform", self.PLATFORM, "--socket", self.path, "--revision", "256"), "256"),
                               (("--platform", "nothing", "--socket", self.path), "nothing"),
                               (("--socket", "/" + "x" * 200), "bytes"),
-                              (("--socket", self.path, "--policy", "epoch"), "--policy")):
+                              (("--socket", self.path, "--policy", "epoch"), "--policy"),
+                              (("--socket", self.path, "--fd", "0"), "--fd"),
+                              (("--fd", "55"), "no socket"),
+                              (("--platform", self.PLATFORM, "--fd", "0"), "--device")):
             result = subprocess.run([SOMA, "vfio-user", *options], capture_output=True, text=True, timeout=PATIENCE)
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertIn(text, result.stderr)

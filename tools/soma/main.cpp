@@ -124,6 +124,8 @@ class CommandLine {
     add_device_options(*vfio_user_, vfio_user_options_.machine);
     vfio_user_->add_option("--socket,--socket-path", vfio_user_options_.socket,
                            "where to listen; several devices listen at SOCKET.0, SOCKET.1, ...");
+    vfio_user_->add_option("--fd", vfio_user_options_.fd,
+                           "in place of a path: an inherited socket with a client at its end");
     vfio_user_->add_option("--device", vfio_user_options_.device,
                            "only this device of the platform, at SOCKET itself");
     vfio_user_
@@ -171,10 +173,7 @@ class CommandLine {
     if (down_->parsed()) return down(down_name_);
     qemu_options_.arguments = command_;
     if (qemu_->parsed()) return qemu(qemu_options_);
-    if (vfio_user_->parsed()) {
-      if (vfio_user_options_.socket.empty()) return usage_error("vfio-user needs --socket PATH");
-      return vfio_user(vfio_user_options_);
-    }
+    if (vfio_user_->parsed()) return vfio_user(vfio_user_options_);
     describe_options_.platform_given = describe_->count("--platform") > 0;
     return describe(describe_options_);
   }

@@ -61,6 +61,7 @@ struct QemuOptions {
 struct VfioUserOptions {
   MachineOptions machine;
   std::string socket;
+  std::optional<int> fd;         // a connected socket instead
   std::optional<size_t> device;  // one of the platform's; all of them without
   std::string revision = "silicon";
   std::string report;

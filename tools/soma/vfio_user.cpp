@@ -1,18 +1,20 @@
 // `soma vfio-user`: a machine whose devices a virtual machine monitor attaches over the vfio-user
-// protocol. It serves until SIGINT or SIGTERM; clients come and go meanwhile.
+// protocol. It serves until SIGINT or SIGTERM; clients come and go meanwhile. With a connected
+// socket (--fd) it ends with its client.
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <cstdio>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -21,6 +23,7 @@
 
 #include "base/fd.h"
 #include "driver/qemu/client_memory.h"
+#include "driver/qemu/vfio_user.h"
 #include "driver/qemu/vfio_user_server.h"
 #include "sim/attached_machine.h"
 #include "tools/soma/conclude.h"
@@ -33,6 +36,7 @@ namespace soma {
 namespace {
 
 using driver::qemu::FrontEnd;
+using driver::qemu::VfioUser;
 using driver::qemu::VfioUserServer;
 using driver::qemu::vfio::ClientMemory;
 
@@ -86,22 +90,47 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Where each served device listens, by device.
-std::map<size_t, std::string> sockets(const VfioUserOptions& options, size_t chips) {
-  if (options.device) return {{*options.device, options.socket}};
-  if (chips == 1) return {{0, options.socket}};
-  std::map<size_t, std::string> all;
+// Where a served device listens or, without a path, the connected socket that it is given.
+struct Place {
+  size_t chip = 0;
+  std::string path;
+  int fd = -1;
+};
+using Places = std::vector<Place>;
+
+base::Result<Places> find_places(const VfioUserOptions& options, size_t chips) {
+  const auto refuse = [](const char* option, std::string why) {
+    return base::Error{base::Fault::kConfig, 0, option, std::move(why)};
+  };
+  if (options.device && *options.device >= chips) {
+    return refuse("--device",
+                  fmt::format("{} has devices 0 to {}", options.machine.platform, chips - 1));
+  }
+  const bool one = options.device || chips == 1;
+  if (options.fd) {
+    struct stat info {};
+    if (!options.socket.empty()) return refuse("--fd", "does not go with --socket");
+    if (!one) return refuse("--fd", "one socket, but several devices; choose one with --device");
+    if (::fstat(*options.fd, &info) != 0 || !S_ISSOCK(info.st_mode)) {
+      return refuse("--fd", fmt::format("descriptor {} is no socket", *options.fd));
+    }
+    ::fcntl(*options.fd, F_SETFD, FD_CLOEXEC);
+  } else if (options.socket.empty()) {
+    return refuse("vfio-user", "needs --socket PATH or --fd NUMBER");
+  }
+  if (one) return Places{{options.device.value_or(0), options.socket, options.fd.value_or(-1)}};
+  Places all;
   for (size_t chip = 0; chip < chips; ++chip) {
-    all[chip] = fmt::format("{}.{}", options.socket, chip);
+    all.push_back({chip, fmt::format("{}.{}", options.socket, chip)});
   }
   return all;
 }
 
-std::string ready_line(const std::string& platform, const std::map<size_t, std::string>& sockets) {
-  const std::string& first = sockets.begin()->second;
-  const std::string& last = sockets.rbegin()->second;
+std::string ready_line(const std::string& platform, const Places& places) {
+  if (places.front().path.empty()) return platform + " ready\n";
+  const std::string& first = places.front().path;
   return fmt::format("{} ready at {}\n", platform,
-                     sockets.size() == 1 ? first : first + " to " + last);
+                     places.size() == 1 ? first : first + " to " + places.back().path);
 }
 
 // A memory for each device of the machine.
@@ -121,19 +150,51 @@ class Memories {
   std::vector<std::unique_ptr<ClientMemory>> owned_;
 };
 
-base::Result<std::vector<std::unique_ptr<VfioUserServer>>> listen(
-    const std::map<size_t, std::string>& sockets, sim::AttachedMachine& machine,
-    Memories& memories) {
-  std::vector<std::unique_ptr<VfioUserServer>> servers;
-  for (const auto& [chip, path] : sockets) {
-    auto server = VfioUserServer::listen(
-        {path, machine.device(chip), memories[chip], [path = path](const base::Error& error) {
-           complain(fmt::format("{}: {}", path, error.message()));
-         }});
+base::Result<std::vector<std::unique_ptr<FrontEnd>>> open_front_ends(const Places& places,
+                                                                     sim::AttachedMachine& machine,
+                                                                     Memories& memories) {
+  std::vector<std::unique_ptr<FrontEnd>> result;
+  for (const Place& place : places) {
+    pcie::Device& device = machine.device(place.chip);
+    if (place.path.empty()) {
+      result.push_back(
+          std::make_unique<VfioUser>(device, memories[place.chip], base::UniqueFd(place.fd)));
+      continue;
+    }
+    const auto tell = [path = place.path](const base::Error& error) {
+      complain(fmt::format("{}: {}", path, error.message()));
+    };
+    auto server = VfioUserServer::listen({place.path, device, memories[place.chip], tell});
     if (!server) return server.error();
-    servers.push_back(std::move(*server));
+    result.push_back(std::move(*server));
   }
-  return servers;
+  return result;
+}
+
+// Serves until a signal, the end of the only client, or a failure.
+int serve(sim::AttachedMachine& machine, const VfioUserOptions& options, const Places& places,
+          std::vector<std::unique_ptr<FrontEnd>> front_ends, Instruments& instruments,
+          Signals& signals) {
+  // The simulation thread, which owns everything, may not answer any more.
+  Watchdog watchdog([&places] {
+    complain("the machine does not come to an end; killed, without a report");
+    for (const Place& place : places) {
+      if (!place.path.empty()) ::unlink(place.path.c_str());
+    }
+    ::_exit(exit_code(base::Fault::kInternal));
+  });
+  signals.watch([&] {
+    watchdog.arm(kPatience);
+    machine.stop();
+  });
+  fmt::print("{}", ready_line(options.machine.platform, places));
+  std::fflush(stdout);
+  std::vector<FrontEnd*> hosts;
+  for (const auto& each : front_ends) hosts.push_back(each.get());
+  const base::Status served = machine.serve(hosts);
+  signals.end();
+  front_ends.clear();  // nobody may come any more
+  return conclude(machine.take_report(), served, 0, options.report, instruments);
 }
 
 }  // namespace
@@ -143,19 +204,15 @@ int vfio_user(const VfioUserOptions& options) {
   raise_descriptor_limit();
   auto configuration = load_configuration(options.machine);
   if (!configuration) return fail(configuration.error());
-  const size_t chips = configuration->platform.chips.size();
-  if (options.device && *options.device >= chips) {
-    return fail({base::Fault::kConfig, 0, "--device",
-                 fmt::format("{} has devices 0 to {}", options.machine.platform, chips - 1)});
-  }
+  const auto places = find_places(options, configuration->platform.chips.size());
+  if (!places) return fail(places.error());
   const auto revision = pci_revision(options.revision);
   if (!revision) return fail(revision.error());
-  const auto paths = sockets(options, chips);
 
   Instruments instruments;
   const base::Status opened = instruments.open(options.machine);
   if (!opened) return fail(opened.error());
-  Memories memories(chips);
+  Memories memories(configuration->platform.chips.size());
   sim::AttachedMachine::Params params{std::move(configuration->platform),
                                       std::move(configuration->timing)};
   params.revision = *revision;
@@ -163,30 +220,11 @@ int vfio_user(const VfioUserOptions& options) {
   params.timing_only = options.machine.timing_only;
   params.trace = instruments.trace();
   params.logger = &instruments.logger();
-  auto built = sim::AttachedMachine::create(std::move(params));
-  if (!built) return fail(built.error());
-  sim::AttachedMachine& machine = **built;
-  auto servers = listen(paths, machine, memories);
-  if (!servers) return fail(servers.error());
-  // The simulation thread, which owns everything, may not answer any more.
-  Watchdog watchdog([&paths] {
-    complain("the machine does not come to an end; killed, without a report");
-    for (const auto& each : paths) ::unlink(each.second.c_str());
-    ::_exit(exit_code(base::Fault::kInternal));
-  });
-  signals.watch([&] {
-    watchdog.arm(kPatience);
-    machine.stop();
-  });
-
-  fmt::print("{}", ready_line(options.machine.platform, paths));
-  std::fflush(stdout);
-  std::vector<FrontEnd*> hosts;
-  for (const auto& server : *servers) hosts.push_back(server.get());
-  const base::Status served = machine.serve(hosts);
-  signals.end();
-  servers->clear();  // nobody may come any more
-  return conclude(machine.take_report(), served, 0, options.report, instruments);
+  auto machine = sim::AttachedMachine::create(std::move(params));
+  if (!machine) return fail(machine.error());
+  auto front_ends = open_front_ends(*places, **machine, memories);
+  if (!front_ends) return fail(front_ends.error());
+  return serve(**machine, options, *places, std::move(*front_ends), instruments, signals);
 }
 
 }  // namespace soma

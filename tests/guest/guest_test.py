@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Boots the test guest with a device and judges what it and the machine say.
+
+guest_test.py SOMA DIRECTORY CASE: DIRECTORY holds vmlinuz and initramfs.cpio.gz (scripts/guest.sh)
+and receives the guest's console (CASE.log) and the machine's report (CASE.json).
+
+Prints the guest's measurements; none of them decides anything.
+"""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+
+PATIENCE = 150  # seconds until everything is killed; an idle host needs about 15
+# case: revision of the device, guest_mode (init), verdicts that the guest must reach
+CASES = {
+    "silicon": ("silicon", "all", 1),
+    "qemu": ("qemu", "once", 1),
+    "reboot": ("silicon", "reboot", 2),
+}
+VERDICT = re.compile(r"^verdict: (.*)$", re.MULTILINE)
+PASSED = re.compile(r"pass, [1-9][0-9]* checks")
+# What the guest touches on purpose (check_unknown, check_events), as the report names it.
+UNKNOWN = [
+    r"bar\d\+0x0*20000000",      # between blocks
+    r"bar\d\+0x0*30fa5000",      # behind misc RAM
+    r"dma5 0x0*f00",             # between registers of a DMA engine
+    r"nc0\.semaphores 0x0*400",  # the gap behind the events
+    r"cc5\.semaphores 0x0*ffc",
+]
+
+
+def run(soma, directory, case):
+    """Exit status of the machine, None if it had to be killed; the console is in CASE.log."""
+    revision, mode, _ = CASES[case]
+    command = [soma, "qemu", "--platform", "trn1.2xlarge", "--revision", revision,
+               "--report", str(directory / f"{case}.json"), "--",
+               "-m", "512", "-nodefaults", "-display", "none", "-serial", "stdio",
+               "-kernel", str(directory / "vmlinuz"),
+               "-initrd", str(directory / "initramfs.cpio.gz"),
+               "-append", f"console=ttyS0 quiet panic=-1 guest_mode={mode}"]
+    (directory / f"{case}.json").unlink(missing_ok=True)
+    with open(directory / f"{case}.log", "wb") as console:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=console,
+                                   stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            return process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.wait()
+
+
+def complaints_of_guest(case, console):
+    for line in re.findall(r"^not ok .*$", console, re.MULTILINE):
+        yield line
+    verdicts = VERDICT.findall(console)
+    if len(verdicts) != CASES[case][2]:
+        yield f"{len(verdicts)} verdicts, expected {CASES[case][2]}"
+    for verdict in verdicts:
+        if not PASSED.fullmatch(verdict):
+            yield f"verdict: {verdict}"
+    if "guest: exit status 0" not in console:
+        yield "the guest did not end well"
+    if "Amazon" not in console and "[1d0f:7164]" not in console:
+        yield "lspci does not show the device"
+    if "Oops" in console or "BUG:" in console or "Kernel panic" in console:
+        yield "the guest's kernel is damaged"
+
+
+def complaints_of_report(path):
+    try:
+        report = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        yield f"no report: {error}"
+        return
+    if report["repeatable"] is not False:
+        yield "the report calls a run with a guest repeatable"
+    if report.get("failure"):
+        yield f"the machine failed: {report['failure']}"
+    counters = {c["name"]: c["value"] for c in report["counters"]}
+    for name in ("packets", "doorbells", "semaphore_updates", "notifications"):
+        if not counters.get(name):
+            yield f"the report counts no {name}"
+    names = [each["name"] for each in report["fidelity"]["unknown"]]
+    for pattern in UNKNOWN:
+        if not any(re.search(pattern, name) for name in names):
+            yield f"the report does not name an access to {pattern}: {names}"
+
+
+def main():
+    soma, directory, case = sys.argv[1], pathlib.Path(sys.argv[2]).resolve(), sys.argv[3]
+    status = run(soma, directory, case)
+    console = (directory / f"{case}.log").read_text(errors="replace")
+    complaints = list(complaints_of_guest(case, console))
+    if status is None:
+        complaints.append(f"not finished after {PATIENCE} s; killed")
+    else:
+        complaints += complaints_of_report(directory / f"{case}.json")
+        if status != 0:
+            complaints.append(f"soma qemu ended with {status}")
+    print("\n".join(re.findall(r"^measure: .*$", console, re.MULTILINE)))
+    if complaints:
+        print(console[-8000:])
+    for complaint in complaints:
+        print(f"guest_test: {complaint}")
+    print(f"console: {directory / (case + '.log')}")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
