@@ -39,6 +39,11 @@ static void check_window(struct device* d, struct queue* q) {
      "2.1: BAR 4 shows what DMA wrote");
   for (int i = 0; i < 16; ++i)
     ((volatile uint32_t*)(d->hbm + NEAR_HBM + 8192))[i] = 0xC0DE0000u + (uint32_t)i;
+  volatile uint8_t* bytes = d->hbm + NEAR_HBM + 12288;
+  *(volatile uint64_t*)bytes = 0x1122334455667788;
+  *(volatile uint16_t*)(bytes + 2) = 0xAABB;
+  bytes[7] = 0xCC;
+  ok_equal(*(volatile uint64_t*)bytes, 0xCC223344AABB7788, "1.3: BAR 4 takes accesses of any size");
   const struct memory to = memory_get(64);
   copy_add(q, to.device, NEAR_HBM + 8192, 64);
   bool good = queue_run(q);
