@@ -5,8 +5,9 @@
 #       one GoogleTest binary; PER_CASE gives every TEST its own process, which anything that
 #       elaborates SystemC needs (one elaboration per process). Labels: unit (always), preload
 #       (needs the preloaded shim: kept out of sanitizer runs), slow (only ./dev test --all)
-#   soma_fuzz(name SOURCES a_fuzz.cpp ... [DEPS lib ...])
-#       a libFuzzer target fuzz_<name>; in other builds a test that replays tests/fuzz/corpus/<name>
+#   soma_fuzz(name SOURCES a_fuzz.cpp ... [DEPS lib ...] [HANDLERS path ...])
+#       a libFuzzer target fuzz_<name>; in other builds a test that replays tests/fuzz/corpus/<name>.
+#       ./dev fuzz prints how much of the handlers (files or directories) the corpus reaches
 
 add_library(soma_options INTERFACE)
 target_include_directories(soma_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
@@ -19,7 +20,8 @@ elseif(SOMA_TSAN)
   set(SOMA_SANITIZE_FLAGS -fsanitize=thread -fno-omit-frame-pointer)
 endif()
 if(SOMA_FUZZ)
-  set(SOMA_SANITIZE_FLAGS -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all)
+  set(SOMA_SANITIZE_FLAGS -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all
+                          -fprofile-instr-generate -fcoverage-mapping)
 endif()
 if(SOMA_SANITIZE_FLAGS)
   # Instrumented, gcc 12 takes standard headers (std::regex) for reading uninitialised values.
@@ -56,12 +58,14 @@ endfunction()
 
 add_custom_target(fuzzers)
 function(soma_fuzz name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;HANDLERS" ${ARGN})
   set(corpus ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${name})
   if(SOMA_FUZZ)
     add_executable(fuzz_${name} EXCLUDE_FROM_ALL ${ARG_SOURCES})
     target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
     add_dependencies(fuzzers fuzz_${name})
+    list(JOIN ARG_HANDLERS "\n" handlers)
+    file(WRITE ${CMAKE_BINARY_DIR}/handlers/${name} "${handlers}\n")
   else()
     add_executable(fuzz_${name} ${ARG_SOURCES} ${CMAKE_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
     add_test(NAME fuzz_${name} COMMAND fuzz_${name} ${corpus})

@@ -17,6 +17,7 @@ constexpr uint32_t kMaxTxDescriptors = 128;
 constexpr uint32_t kTransforms = 0x0007'FFC0;
 constexpr uint32_t kCopySource = 1u << 19;
 constexpr contract::Field kType{20, 3};
+constexpr uint32_t kLenCfg = 0x010F'FFFF;
 constexpr uint32_t kDualBuffer = 1u << 31;  // S2M word 0
 
 bool known_operation(uint32_t w1, bool compute) {
@@ -67,7 +68,8 @@ bool UdmaEngine::check_ring_id(const HalfQueue& half, uint32_t offset, const Des
 
 UdmaEngine::Assembly UdmaEngine::assemble_tx(Queue& queue, uint32_t offset, Packet& packet) {
   HalfQueue& half = queue.half[kM2s];
-  const uint32_t len_cfg = value(udma::kM2sPktLenCfg);
+  // As after reset: nobody has configured it, which means no limit and length 0 as 64 KiB.
+  const uint32_t len_cfg = value(udma::kM2sPktLenCfg) != 0 ? value(udma::kM2sPktLenCfg) : kLenCfg;
   const uint32_t max_bytes = udma::kM2sPktLenCfgMaxBytes.get(len_cfg);
   const uint32_t max_desc = udma::kM2sDescPrefCfg2MaxDesc.get(value(udma::kM2sDescPrefCfg2));
   const uint32_t limit_bytes = max_bytes == 0 ? desc::kMaxPacketBytes : max_bytes;

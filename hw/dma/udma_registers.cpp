@@ -104,7 +104,7 @@ bool UdmaEngine::stream_on() const {
 }
 
 bool UdmaEngine::working() const {
-  if (run_.done < run_.packets.size() || deferred_pending_ != 0 || unanswered_ != 0) return true;
+  if (run_.done < run_.packets.size() || deferred_pending_ != 0) return true;
   for (uint32_t q = 0; queues_ != nullptr && q < kQueues; ++q) {
     for (const HalfQueue& half : queues_[q].half) {
       if (half.requested != half.visible) return true;

@@ -43,7 +43,6 @@ Management::Management(const Params& params, EventQueue& queue, Fabric& fabric, 
 void Management::power_on() {
   queue_.cancel(reset_event_);
   reset_event_ = 0;
-  firmware_ = firmware::mgmt::Controller(params_.firmware, ram_.data());
   firmware_.power_on();
 }
 

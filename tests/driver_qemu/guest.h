@@ -63,8 +63,10 @@ class Guest {
     return wait_for([&] { return get(misc(contract::misc::kResetRequest)) == 0; }) &&
            (get(misc(contract::misc::kStatus)) & 8) == 0;
   }
-  // The queue of NC 0 for host copies.
+  // The queue of NC 0 for host copies. Of its engine's initialisation (3.10) only that a length of
+  // 0 means 64 KiB.
   void set_up_queue() {
+    put(map_.udma(engine()).bar0 + contract::udma::kM2sPktLenCfg, 0x010F'FFFF);
     for (const uint64_t half : {uint64_t{0}, contract::kS2mOffset}) {
       namespace udma = contract::udma;
       const uint64_t q = map_.udma(engine()).bar0 + half + udma::kM2sQ;

@@ -310,6 +310,24 @@ TEST_P(SharedEngines, BothCoresReset) {
   m.expect_copies(file, 3);
 }
 
+class RegisterMailbox : public Revisions {};
+
+// 7.6: the gate of release 2.26 is version 7, which v4 firmware does not reach.
+TEST_P(RegisterMailbox, PowerProfile) {
+  DriverOnMachine m(GetParam());
+  const int file = m.open();
+  ASSERT_GT(file, 0);
+  uapi::power_profile request{};
+  request.sz = sizeof request;
+  request.profile = 5;
+  m.device.log.clear();
+  ASSERT_EQ(m.ioctl(file, uapi::kPowerProfile, request), 0);
+  expect_trace(m.device.log, 0, script("power_profile"));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RegisterMailbox, ::testing::Values(Chip{Gen::kV3, kSilicon}),
+                         [](const auto& info) { return name_of(info.param); });
+
 INSTANTIATE_TEST_SUITE_P(All, SharedEngines,
                          ::testing::Values(Chip{Gen::kV3, kSilicon}, Chip{Gen::kV4, kSilicon}),
                          [](const auto& info) { return name_of(info.param); });

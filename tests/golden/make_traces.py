@@ -173,9 +173,9 @@ def h2t_queue(t, g, n, how="use"):
              TX=f"TX+{g.window:X}", RX=f"RX+{g.window:X}")
 
 
-def init_ncs(t, g, ncs, first, covered=None, again=False):
+def init_ncs(t, g, ncs, first, covered=None, again=False, host_reset=False):
     """Steps 6 to 14 of 10.2. An engine that two NCs share is due when all of them are covered. `again`: no reset
-    has preceded."""
+    has preceded; `host_reset`: the reset has covered host-copy engines."""
     covered = ncs if covered is None else covered
     for n in ncs:
         t.note(f"NC {n}")
@@ -183,7 +183,7 @@ def init_ncs(t, g, ncs, first, covered=None, again=False):
             init_engine(t, g, e, first, again)
         e, q = g.h2t(n)
         if g.v2 or (q == 0 and n + 1 in covered):
-            init_engine(t, g, e, first, again or (first != 0x30000 and not g.v2))
+            init_engine(t, g, e, first, again or (first != 0x30000 and not g.v2 and not host_reset))
         h2t_queue(t, g, n)
 
 
@@ -629,6 +629,93 @@ def steady(g):
     t.line("host", "expect", "RESP", 0x000C0003, 0x5EED, 0xFFFFFFFF)
 
 
+# --- 7.6 and the [N] columns: drivers that are newer than the traces of section 10 ---------------
+
+API = {3: 7, 4: 6}  # lowest firmware version that newer drivers use the register mailbox with
+
+
+def register_request(t, g, sequence, command, payload, response, limit):
+    """7.6 steps 2 to 8; `response` is its payload."""
+    size = len(payload)
+    data = message(sequence, command, payload)
+    words = [int.from_bytes(data[k:k + 4].ljust(4, b"\0"), "little") for k in range(0, len(data), 4)]
+    for k, word in enumerate(words[2:]):
+        t.w(at("M", 0x100 + k * 4), word)
+    for word, value in ((0x1F0, words[0]), (0x1F4, words[1]), (0x1F8, 0), (0x1FC, 0), (0xF0, 1), (0x800, 1)):
+        t.w(at("M", word), value)
+    t.line("P", "M+800", 0, "1ms", limit)
+    t.r("M+1F0", (len(response) + 8) << 16 | sequence)
+    for k in range(0, len(response), 4):
+        t.r(at("M", 0x100 + k), int.from_bytes(response[k:k + 4].ljust(4, b"\0"), "little"))
+
+
+def power_profile(g):
+    t = Script(g.file("power_profile"), f"hw-registers.md 7.6, {g.name}: SET POWER PROFILE 5, sequence 2")
+    t.base("M", g.misc)
+    t.r("M+0", API[g.number])
+    register_request(t, g, 2, 3, bytes([0, 0, 0, 0, 5, 0, 0, 0]), b"", "60s")
+
+
+def newer(g):
+    t = Script(g.file("newer"), f"hw-registers.md 7.6, 8.1, 3.12, 9.6, {g.name}: what later drivers do besides")
+    t.play(g.file("bring_up"))
+    t.base("M", g.misc)
+    t.use(g.file("power_profile"))
+    t.note("GET DATA type 1: the profile is there; SET FEATURE: throttling notifications")
+    register_request(t, g, 3, 4, b"\x01", bytes([0, 0, 0, 0, 5, 0, 0, 0]), "10s")
+    register_request(t, g, 4, 5, b"\x01", b"", "60s")
+    t.note("10.2 step 15: GET DATA type 2, feature 5; the answer has 33 bytes")
+    for address, value in ((0x100, 0x502), (0x1F0, 0x000B0405), (0x1F4, crc_of(5, 4, b"\x02\x05\x00")), (0x1F8, 0),
+                           (0x1FC, 0), (0xF0, 1), (0x800, 1)):
+        t.w(at("M", address), value)
+    t.line("P", "M+800", 0, "1ms", "10s")
+    t.r("M+1F0", 41 << 16 | 5)
+    t.note("an unknown command is error 2, and the legacy protocol works in between")
+    for address, value in ((0x1F0, 0x00084D06), (0x1F4, crc_of(6, 0x4D, b"")), (0x1F8, 0), (0x1FC, 0), (0xF0, 1), (0x800, 1)):
+        t.w(at("M", address), value)
+    t.line("P", "M+800", 0, "1ms", "10s")
+    t.line("R", "M+1F0", "206/FFFF")
+    t.memory("REQ", REQUEST)
+    t.memory("RESP", RESPONSE)
+    request(t, g, 7, 2, METRIC[:8])
+    t.note("7.1, 9.6: words that later drivers read")
+    for word in (0x4, 0xC, 0x30, 0x70, 0x74, 0x80, 0x84):
+        t.r(at("M", word))
+    t.note("3.12: strong-order write in the marker's RX descriptor, no barrier in the data")
+    tx, rx, k = ring_places(2)
+    s, m = doorbells(g, 2)
+    device, bar4 = g.hbm(2)
+    t.line("host", "fill", BUFFER, 0x10000, 0x21)
+    t.line("host", "write", k, MARK, 0)
+    t.line("desc", tx, 0xD000000, 0x1080003, g.window | BUFFER)
+    t.line("desc", rx, 0x1000000, 0, device)
+    t.line("desc", tx + 16, 0xD000004, 0x1080003, g.window | k)
+    t.line("desc", rx + 16, 0x21000004, 0, g.window | k + 4)
+    t.w(f"{s:X}", 2)
+    t.w(f"{m:X}", 2)
+    t.line("host", "poll", k + 4, MARK, "1us", g.copy_limit)
+    t.line("hbm", "check", bar4, 0x10000, 0x21)
+    t.note("8.1: NC 2 and 3 with their host-copy engine 129, by the high word of the map")
+    t.w("M+1D4", 2)
+    t.w("M+1D8", g.reset_map(2) | g.reset_map(3))
+    t.w("M+1EC", 2)
+    t.w("M+800", 1)
+    acknowledge(t, g)
+    t.note("8.4: its queues are disabled, their pointers at the start; other engines are as they were")
+    u = g.udma(129)
+    for half in (0x1000, 0x21000):
+        t.line("expect", f"{u + half + 0x20:X}", 0x3000000)
+        t.line("expect", f"{u + half + 0x3C:X}", 1 << 30)
+    t.line("expect", f"{g.udma(128) + 0x1020:X}", 0x3030000)
+    init_ncs(t, g, [2, 3], 0x3030000, host_reset=True)
+    copy(t, g, "play", 2, 0, 1, BUFFER, 0x10000, seed=0x52)
+    copy(t, g, "play", 0, 0, 1, BUFFER, 0x10000, seed=0x53)
+
+
+def crc_of(sequence, command, payload):
+    return int.from_bytes(message(sequence, command, payload)[4:8], "little")
+
+
 def write_all():
     mask_files()
     queue_file()
@@ -648,6 +735,8 @@ def write_all():
         if not g.v2:
             seng_reset(g)
             election.write(g)
+            power_profile(g)
+            newer(g)
         process_exit(g)
         remove(g)
         metric(g)

@@ -164,10 +164,9 @@ class DmaBench {
     calls_.push_back(std::move(call));
   }
 
-  // As hw-registers.md 3.10 step 7 and 3.11. Rings take 16 bytes per descriptor at the given
+  // As hw-registers.md 3.11. Rings take 16 bytes per descriptor at the given
   // addresses.
   QueuePair setup(uint32_t engine, uint32_t q, uint64_t tx, uint64_t rx, uint32_t length) {
-    write(engine, udma::kM2sPktLenCfg, 0x010F'FFFF);
     write(engine, reg(kM2s, q, udma::kM2sQRateLimitMask), 3);
     for (Half h : {kM2s, kS2m}) {
       const uint64_t base = h == kM2s ? tx : rx;

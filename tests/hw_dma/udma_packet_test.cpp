@@ -345,10 +345,11 @@ TEST(Signals, AQueueStopsAndResetsItself) {
 }
 
 TEST(Lengths, ZeroIs64KibOnlyWhereTheConfigurationSaysSo) {
-  for (const bool is_64k : {false, true}) {
+  for (const uint32_t config : {0x000F'FFFFu, 0x010F'FFFFu, 0u}) {
+    const bool is_64k = config != 0x000F'FFFF;
     DmaBench b;
     auto p = b.setup(0, 0);
-    b.write(0, udma::kM2sPktLenCfg, is_64k ? 0x010F'FFFF : 0x000F'FFFF);
+    b.write(0, udma::kM2sPktLenCfg, config);
     b.fill(b.hbm(0, kA), 65536, 5);
     b.push(p.tx, desc::tx_copy(b.hbm(0, kA), 0, 0));
     b.push(p.rx, desc::rx(b.hbm(0, kB), 0, 0));  // a receive buffer of 64 KiB either way

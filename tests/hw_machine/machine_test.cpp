@@ -51,7 +51,9 @@ TEST(Machine, ProbeAndDeviceReset) {
 // hw-registers.md 10.5 on the engine and queue of 3.12, without the engine's configuration: the
 // reset values of the model are usable.
 void set_up_queue(MachineBench& b, uint64_t half, uint64_t ring, uint32_t length) {
-  const uint64_t q = b.map().udma(b.map().h2t_engine(0)).bar0 + half + udma::kM2sQ;
+  const uint64_t unit = b.map().udma(b.map().h2t_engine(0)).bar0;
+  b.put(unit + udma::kM2sPktLenCfg, 0x10F'FFFF);  // length 0 is 64 KiB
+  const uint64_t q = unit + half + udma::kM2sQ;
   b.put(q + udma::kM2sQRingBaseLo, static_cast<uint32_t>(ring));
   b.put(q + udma::kM2sQRingBaseHi, static_cast<uint32_t>(ring >> 32));
   b.put(q + udma::kM2sQRingLength, length);

@@ -29,7 +29,6 @@ class Guest:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env=environment)
         self.bar0 = BAR0
-        self.laps = 0
         self.index = 0
         self.qmp = qmp
 
@@ -110,9 +109,10 @@ class Guest:
         self.put(MISC + 0x800, 1)
         return self.wait(lambda: self.get(MISC + 0x1EC) == 0) and not self.get(MISC + 0x808) & 8
 
-    # hw-registers.md 3.11
+    # hw-registers.md 3.10, 3.11
     def set_up_queue(self):
         self.index = 0
+        self.put(ENGINE + 0x254, 0x010FFFFF)  # a length of 0 means 64 KiB
         for half, ring, control in ((0x1000, TX, 0xB0), (0x21000, RX, 0x64)):
             q = ENGINE + half
             self.put(q + 0x20, 0x03000000)

@@ -5,7 +5,7 @@
 
 #include "arch/config/platform.h"
 #include "arch/config/timing.h"
-#include "driver/kernel/dhal.h"
+#include "driver/kernel/products.h"
 
 namespace sim {
 namespace {
