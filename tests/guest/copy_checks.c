@@ -31,6 +31,20 @@ static void check_engine(struct device* d, unsigned engine, unsigned number, uin
      "3.11: engine %u queue %u, ring of %u: host, HBM 0, HBM 1, host", engine, number, length);
 }
 
+// What a driver does after a device reset: all engines of the device.
+static void check_all_engines(struct device* d) {
+  bool good = true;
+  for (unsigned engine = 0; engine < 34; ++engine) {
+    struct queue q;
+    udma_init_engine(d, engine, true);
+    queue_init(&q, d, engine, engine % 16, 32);
+    if (round_trip(&q, 500 + engine, engine)) continue;
+    good = false;
+    say("engine %u does not copy", engine);
+  }
+  ok(good, "10.2: all 34 engines copy");
+}
+
 static void check_window(struct device* d, struct queue* q) {
   const struct memory from = memory_get(1024);
   fill(from.at, 1024, 3);
@@ -129,6 +143,7 @@ void check_copies(struct device* d) {
   check_engine(d, 16, 0, 48, false);  // rings need not be powers of two
   check_engine(d, 31, 7, 80, false);
   check_engine(d, 32, 0, 8192, true);
+  check_all_engines(d);
   memory_give_back_all();
   struct queue q;
   queue_init(&q, d, 32, 0, 8192);

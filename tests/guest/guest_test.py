@@ -42,6 +42,7 @@ def run(soma, directory, case):
                "-m", str(memory), "-nodefaults", "-display", "none", "-serial", "stdio",
                "-kernel", str(directory / "vmlinuz"),
                "-initrd", str(directory / "initramfs.cpio.gz"),
+               *([] if case == "reboot" else ["-no-reboot"]),
                "-append", f"console=ttyS0 quiet panic=-1 guest_mode={mode}"]
     (directory / f"{case}.json").unlink(missing_ok=True)
     with open(directory / f"{case}.log", "wb") as console:
