@@ -6,6 +6,7 @@
 #   writes DIRECTORY/vmlinuz and DIRECTORY/initramfs.cpio.gz
 #   GUEST_KERNEL=FILE takes that kernel image instead of the package's
 set -euo pipefail
+export LC_ALL=C  # the output of apt-cache is read
 package=linux-image-cloud-amd64  # depends on the kernel of the day
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
 
@@ -53,8 +54,8 @@ get_kernel() {
     stamp="$name $(version_of "$name")"
     download "$name" || return 1
   fi
-  dpkg-deb --fsys-tarfile "$work"/linux-image-*.deb > "$work/kernel.tar"
-  tar -C "$work" -xf "$work/kernel.tar" --wildcards './boot/vmlinuz-*'
+  dpkg-deb --fsys-tarfile "$work"/linux-image-*.deb |
+    tar -C "$work" -xf - --wildcards './boot/vmlinuz-*'
   mv "$work"/boot/vmlinuz-* "$out/vmlinuz"
   echo "$stamp" > "$out/vmlinuz.from"
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,16 @@
 #include "sim/hardware.h"
 
 namespace sim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long a host may have to wait for a register because a slice runs. It does not change what the
+// devices do, only how often somebody looks for hosts.
+constexpr std::chrono::microseconds kPatience{50};
+constexpr base::Ps kShortest = base::us(1);
+
+}  // namespace
 
 using driver::qemu::FrontEnd;
 
@@ -30,7 +41,8 @@ struct AttachedMachine::Parts {
   std::unique_ptr<Hardware> hardware;
   base::UniqueFd stop_event;
   std::vector<pollfd> polled;
-  base::Ps slice = 0;
+  base::Ps slice = 0;       // at most
+  base::Ps next_slice = 0;  // as much of it as fits into kPatience
   base::Ps active = 0;
 };
 
@@ -48,11 +60,12 @@ base::Status AttachedMachine::Parts::build() {
   hardware_params.chip_memory = params.host_memory;
   hardware_params.revision = params.revision;
   hardware_params.bars = params.bars;
+  hardware_params.coalesce = false;  // a host that reads a register would wait for all of it
   try {
     auto built = build_hardware(hardware_params);
     if (!built) return built.error();
     hardware = std::move(*built);
-    slice = params.timing.ps("time.attached_slice_us");
+    slice = next_slice = params.timing.ps("time.attached_slice_us");
   } catch (const config::TimingError& error) {
     return base::Error{base::Fault::kConfig, 0, params.timing.name(), error.what()};
   }
@@ -76,8 +89,14 @@ base::Status AttachedMachine::Parts::build() {
 // True if the machine is at rest.
 bool AttachedMachine::Parts::run_slice() {
   const base::Ps begin = hardware->now();
-  const bool rest = hardware->run(slice);
+  const Clock::time_point started = Clock::now();
+  const bool rest = hardware->run(next_slice);
   active += hardware->now() - begin;
+  if (Clock::now() - started > kPatience) {
+    next_slice = std::max(next_slice / 2, std::min(kShortest, slice));
+  } else {
+    next_slice = std::min(next_slice * 2, slice);
+  }
   return rest;
 }
 

@@ -58,6 +58,7 @@ struct HardwareParams {
   std::vector<pcie::HostMemory*> chip_memory = {};  // one per chip, in place of host_memory
   uint8_t revision = 0;                             // PCI revision id (hw-registers.md 1.2)
   pcie::BarLayout bars = pcie::BarLayout::kFull;
+  bool coalesce = true;  // many packets as one event where nobody can tell
 };
 
 // The real devices. One per process: SystemC elaborates once.

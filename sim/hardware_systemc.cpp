@@ -147,6 +147,7 @@ base::Result<std::unique_ptr<Hardware>> build_hardware(const HardwareParams& par
   }
   machine.revision = params.revision;
   machine.bars = params.bars;
+  machine.coalesce = params.coalesce;
   machine.timing_only = params.timing_only;
   std::unique_ptr<TraceAdapter> trace;
   if (params.trace != nullptr) {

@@ -31,6 +31,20 @@ static void check_engine(struct device* d, unsigned engine, unsigned number, uin
      "3.11: engine %u queue %u, ring of %u: host, HBM 0, HBM 1, host", engine, number, length);
 }
 
+// What a driver does after a device reset: all engines of the device.
+static void check_all_engines(struct device* d) {
+  bool good = true;
+  for (unsigned engine = 0; engine < 34; ++engine) {
+    struct queue q;
+    udma_init_engine(d, engine, true);
+    queue_init(&q, d, engine, engine % 16, 32);
+    if (round_trip(&q, 500 + engine, engine)) continue;
+    good = false;
+    say("engine %u does not copy", engine);
+  }
+  ok(good, "10.2: all 34 engines copy");
+}
+
 static void check_window(struct device* d, struct queue* q) {
   const struct memory from = memory_get(1024);
   fill(from.at, 1024, 3);
@@ -39,6 +53,11 @@ static void check_window(struct device* d, struct queue* q) {
      "2.1: BAR 4 shows what DMA wrote");
   for (int i = 0; i < 16; ++i)
     ((volatile uint32_t*)(d->hbm + NEAR_HBM + 8192))[i] = 0xC0DE0000u + (uint32_t)i;
+  volatile uint8_t* bytes = d->hbm + NEAR_HBM + 12288;
+  *(volatile uint64_t*)bytes = 0x1122334455667788;
+  *(volatile uint16_t*)(bytes + 2) = 0xAABB;
+  bytes[7] = 0xCC;
+  ok_equal(*(volatile uint64_t*)bytes, 0xCC223344AABB7788, "1.3: BAR 4 takes accesses of any size");
   const struct memory to = memory_get(64);
   copy_add(q, to.device, NEAR_HBM + 8192, 64);
   bool good = queue_run(q);
@@ -124,6 +143,7 @@ void check_copies(struct device* d) {
   check_engine(d, 16, 0, 48, false);  // rings need not be powers of two
   check_engine(d, 31, 7, 80, false);
   check_engine(d, 32, 0, 8192, true);
+  check_all_engines(d);
   memory_give_back_all();
   struct queue q;
   queue_init(&q, d, 32, 0, 8192);

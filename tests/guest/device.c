@@ -163,6 +163,7 @@ static void arena_make(void) {
     arena.physical[page] = (entry & ((1ull << 55) - 1)) * 4096;
   }
   close(map);
+  say("memory for DMA from physical address 0x%llx", (unsigned long long)arena.physical[0]);
 }
 
 struct memory memory_get(size_t bytes) {

@@ -15,6 +15,10 @@ static void check_words(const struct device* d) {
      reg_read(d, MISC_SERIAL_HIGH), serial);
   ok_equal(reg_read(d, MISC_RESET), 0, "7.2: no reset is requested");
   ok_equal(reg_read(d, MISC_STATUS) & MISC_STATUS_BUSY, 0, "7.2: the device is usable");
+  bool healthy = true;
+  for (uint32_t i = 0; i < 5; ++i) healthy &= reg_read(d, MISC_SRAM_ECC + 4 * i) == 0;
+  ok(healthy, "7.1: no memory error is counted");
+  ok((reg_read(d, MISC_POWER) & 0xFFFF) <= 10000, "7.1: utilisation is at most 10000");
   say("firmware API version %u", reg_read(d, MISC_API_VERSION));
 }
 

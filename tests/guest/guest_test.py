@@ -15,11 +15,12 @@ import subprocess
 import sys
 
 PATIENCE = 150  # seconds until everything is killed; an idle host needs about 15
-# case: revision of the device, guest_mode (init), verdicts that the guest must reach
+# case: revision of the device, guest_mode (init), MiB of memory, verdicts that the guest must reach
 CASES = {
-    "silicon": ("silicon", "all", 1),
-    "qemu": ("qemu", "once", 1),
-    "reboot": ("silicon", "reboot", 2),
+    "silicon": ("silicon", "all", 512, 1),
+    "qemu": ("qemu", "once", 512, 1),
+    "reboot": ("silicon", "reboot", 512, 2),
+    "large": ("silicon", "once", 3072, 1),  # memory on both sides of the PCI hole
 }
 VERDICT = re.compile(r"^verdict: (.*)$", re.MULTILINE)
 PASSED = re.compile(r"pass, [1-9][0-9]* checks")
@@ -35,12 +36,13 @@ UNKNOWN = [
 
 def run(soma, directory, case):
     """Exit status of the machine, None if it had to be killed; the console is in CASE.log."""
-    revision, mode, _ = CASES[case]
+    revision, mode, memory, _ = CASES[case]
     command = [soma, "qemu", "--platform", "trn1.2xlarge", "--revision", revision,
                "--report", str(directory / f"{case}.json"), "--",
-               "-m", "512", "-nodefaults", "-display", "none", "-serial", "stdio",
+               "-m", str(memory), "-nodefaults", "-display", "none", "-serial", "stdio",
                "-kernel", str(directory / "vmlinuz"),
                "-initrd", str(directory / "initramfs.cpio.gz"),
+               *([] if case == "reboot" else ["-no-reboot"]),
                "-append", f"console=ttyS0 quiet panic=-1 guest_mode={mode}"]
     (directory / f"{case}.json").unlink(missing_ok=True)
     with open(directory / f"{case}.log", "wb") as console:
@@ -62,11 +64,15 @@ def complaints_of_guest(case, console):
     for line in re.findall(r"^not ok .*$", console, re.MULTILINE):
         yield line
     verdicts = VERDICT.findall(console)
-    if len(verdicts) != CASES[case][2]:
-        yield f"{len(verdicts)} verdicts, expected {CASES[case][2]}"
+    if len(verdicts) != CASES[case][3]:
+        yield f"{len(verdicts)} verdicts, expected {CASES[case][3]}"
     for verdict in verdicts:
         if not PASSED.fullmatch(verdict):
             yield f"verdict: {verdict}"
+    lowest = re.search(r"^# memory for DMA from physical address 0x([0-9a-f]+)$", console,
+                       re.MULTILINE)
+    if case == "large" and (lowest is None or int(lowest[1], 16) < 1 << 32):
+        yield "the guest's memory for DMA is not above 4 GiB"
     if "guest: exit status 0" not in console:
         yield "the guest did not end well"
     if "Amazon" not in console and "[1d0f:7164]" not in console:

@@ -28,6 +28,7 @@
 #define BROADCAST(nc) (0x31000000u + (nc)*0x40000u)  // hardware contract 6
 #define QEMU_RESET 0x30647010u
 #define MISC 0x30FA0000u
+#define PC_HOLE (HOST_WINDOW | 0xFE000000ull)  // a PC has no memory below its firmware
 #define NCS 2
 #define TOPSPS 6
 #define HOLE 0x20000000u  // no block of 2.3 is near
@@ -37,6 +38,8 @@
 #define MISC_ROUTING_ID (MISC + 0x024)
 #define MISC_SERIAL_LOW (MISC + 0x038)
 #define MISC_SERIAL_HIGH (MISC + 0x03C)
+#define MISC_SRAM_ECC (MISC + 0x040)
+#define MISC_POWER (MISC + 0x054)
 #define MISC_RUNTIME (MISC + 0x0C0)
 #define MISC_DATA (MISC + 0x100)
 #define MISC_ELECTION (MISC + 0x180)
@@ -82,6 +85,7 @@
 #define POINTER(index, ring_id) ((uint32_t)(index) | (uint32_t)(ring_id) << 30)
 // 3.7
 #define STATE_NORMAL 1u
+#define STATE_ABORT 4u
 #define STATE_ABORTED(v) \
   (((v)&3) == 2 || ((v) >> 4 & 3) == 2 || ((v) >> 8 & 3) == 2 || ((v) >> 12 & 3) == 2)
 // 3.9: secondary interrupt groups
@@ -90,8 +94,10 @@
 #define GROUP_MASK 0x10u
 #define GROUP_ABORT_MASK 0x30u
 #define CAUSE_M2S_DATA_READ (1u << 8)
+#define CAUSE_M2S_RING_READ (1u << 11)
 #define CAUSE_M2S_RING_ID (1u << 17)
 #define CAUSE_S2M_DATA_WRITE (1u << 1)
+#define CAUSE_S2M_RING_READ (1u << 9)
 #define CAUSE_S2M_RING_ID (1u << 11)
 
 // 3.5: descriptors

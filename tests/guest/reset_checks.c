@@ -1,4 +1,6 @@
 // Device reset, reset of one NeuronCore, and the reset register of simulators (section 8).
+#include <string.h>
+
 #include "check.h"
 #include "registers.h"
 #include "suites.h"
@@ -125,6 +127,12 @@ static void check_nc_reset(const struct device* d) {
     copy_add(&q, hbm, from.device, 4096);
     if (!queue_run(&q)) break;
   }
+  struct queue busy;  // of NC 1
+  udma_init_engine(d, 17, true);
+  queue_init(&busy, d, 17, 1, 2048);
+  copy_add_all(&busy, hbm + (1u << 30), hbm + (2u << 30), 2000ull * MAX_DESCRIPTOR);
+  doorbell_rx(&busy);
+  doorbell_tx(&busy);
   mark_blocks(d);
   reg_write(d, MISC_RESET_MAP, RESET_MAP_NC1);
   request(d, RESET_NCS);
@@ -138,6 +146,12 @@ static void check_nc_reset(const struct device* d) {
   ok_equal(tail, POINTER(80 - 64, 2), "10.6: the copy queue of NC 0 keeps its pointers");
   copy_add(&q, to.device, hbm, 4096);
   ok(queue_run(&q) && same(to.at, from.at, 4096), "6.6: HBM survives, and the queue works on");
+  udma_init_engine(d, 17, true);
+  queue_restart(&busy);
+  memset(to.at, 0, 4096);
+  copy_add(&busy, to.device, hbm, 4096);
+  ok(queue_run(&busy) && same(to.at, from.at, 4096),
+     "10.6: an engine of NC 1 that was at work, too");
 }
 
 static void check_simulator_register(const struct device* d) {
