@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "arch/contract/descriptor.h"
 #include "contract/regs/engine.h"
 #include "contract/regs/nq.h"
 #include "tests/hw_dma/register_walk.h"
@@ -107,6 +108,63 @@ TEST_P(MachineRegisters, NotificationBlocks) {
     sweep(bar0, contract::kNqBlock, contract::nq::kRegs);
   }
   EXPECT_EQ(b.run(), hw::RunOutcome::kQuiescent);
+}
+
+// hw-registers.md 3.6, "DMA writes as signals": every alias of a semaphore block by a 4-byte copy.
+TEST_P(MachineRegisters, SemaphoresAndEventsByDma) {
+  namespace sem = contract::sem;
+  namespace udma = contract::udma;
+  namespace desc = contract::desc;
+  const uint64_t cores[2] = {b.map().nc_semaphores(b.map().ncs() - 1),
+                             b.map().topsp_semaphores(b.map().topsps() - 1)};
+  const uint64_t unit = b.map().udma(b.map().compute_engines() - 1).bar0;
+  constexpr uint64_t kRings[2] = {0x1000, 0x2000};  // in host memory
+  constexpr uint64_t kValues = 0x3000;
+  constexpr uint64_t kBack = 0x4000;
+  uint32_t n = 0;
+  const auto copy = [&](uint64_t from, uint64_t to, uint32_t bytes) {
+    const contract::Descriptor rows[2] = {desc::tx_copy(from, bytes, 1), desc::rx(to, bytes, 1)};
+    for (uint32_t h = 0; h < 2; ++h) base::store(&b.host.bytes[kRings[h] + 16 * n], rows[h]);
+    ++n;
+  };
+  for (uint32_t k = 0; k < 2; ++k) {
+    const auto store = [&](uint64_t offset, uint32_t value) {
+      const uint64_t at = kValues + 4 * n;
+      base::store(&b.host.bytes[at], value);
+      copy(b.host_address(at), cores[k] + offset, 4);
+    };
+    store(sem::kSet + 4 * 200, 40);
+    store(sem::kInc + 4 * 200, 5);
+    store(sem::kDec + 4 * 200, 3);
+    store(sem::kRead + 4 * 200, 99);  // ignored
+    store(sem::kDec + 4 * 201, 1);    // wraps
+    store(sem::kEvent + 4 * 255, 1);
+    store(sem::kEvent + 4 * 254, 1);
+    store(sem::kEvent + 4 * 254, 0);
+    copy(cores[k] + sem::kRead + 4 * 200, b.host_address(kBack + 8 * k), 8);
+  }
+  for (uint32_t h = 0; h < 2; ++h) {
+    const uint64_t queue = unit + h * contract::kS2mOffset + udma::kM2sQ;
+    const uint64_t ring = b.host_address(kRings[h]);
+    b.put(queue + udma::kM2sQRingBaseLo, static_cast<uint32_t>(ring));
+    b.put(queue + udma::kM2sQRingBaseHi, static_cast<uint32_t>(ring >> 32));
+    b.put(queue + udma::kM2sQRingLength, 64);
+    b.put(queue + udma::kM2sQCfg, 0x0303'0000);
+  }
+  for (const uint64_t half : {contract::kS2mOffset, uint64_t{0}}) {
+    b.put(unit + half + udma::kM2sQ + udma::kM2sQTailInc, n);
+  }
+  EXPECT_EQ(b.run(), hw::RunOutcome::kQuiescent);
+  const uint64_t seen[2] = {b.map().nc(b.map().ncs() - 1).bar0 + tpb::kSemaphores,
+                            b.map().topsp(b.map().topsps() - 1).bar0};
+  for (uint32_t k = 0; k < 2; ++k) {
+    EXPECT_EQ(b.get(seen[k] + sem::kRead + 4 * 200), 42u) << k;
+    EXPECT_EQ(b.get(seen[k] + sem::kRead + 4 * 201), 0xFFFF'FFFFu) << k;
+    EXPECT_EQ(b.get(seen[k] + sem::kEvent + 4 * 255), 1u) << k;
+    EXPECT_EQ(b.get(seen[k] + sem::kEvent + 4 * 254), 0u) << k;
+  }
+  EXPECT_EQ(b.get(unit + udma::kM2sState), 0u);
+  EXPECT_EQ(log().total(AccessLog::Kind::kDenied), 2u);
 }
 
 // Wherever it reads, software gets an answer, which is never the one that means "not ready".
