@@ -39,7 +39,7 @@ HbmScrub::HbmScrub(const Context& context, const Dhal& dhal, DmaEngines& engines
       runs_(dhal.map.hbms()) {}
 
 HbmScrub::~HbmScrub() {
-  for (auto& run : runs_) free(run);
+  for (auto& run : runs_) discard(run);
 }
 
 uint32_t HbmScrub::blocks() const {
@@ -65,7 +65,7 @@ bool HbmScrub::allocate(Run& run, uint32_t nc, uint32_t slots) {
   return true;
 }
 
-void HbmScrub::free(std::optional<Run>& run) {
+void HbmScrub::discard(std::optional<Run>& run) {
   if (!run) return;
   if (run->pattern != nullptr) memory_.release(run->pattern);
   for (const Engine& engine : run->engines) {
@@ -108,12 +108,12 @@ uint32_t HbmScrub::build(const Run& run, uint32_t hbm, uint32_t number) {
 int HbmScrub::start(uint32_t hbm, uint32_t nc, uint32_t pattern, int32_t tgid) {
   if (hbm >= runs_.size()) return -EPERM;
   std::optional<Run>& run = runs_[hbm];
-  free(run);
+  discard(run);
   run.emplace();
   run->tgid = tgid;
   const uint32_t slots = (blocks() + kEngines - 1) / kEngines + 2;
   if (!allocate(*run, nc, slots)) {
-    free(run);
+    discard(run);
     return -ENOMEM;
   }
   for (uint64_t at = 0; at < kBlock; at += sizeof pattern) {
@@ -128,7 +128,7 @@ int HbmScrub::start(uint32_t hbm, uint32_t nc, uint32_t pattern, int32_t tgid) {
     const int error =
         engines_.init_queue(engine, kQueue, {rings.tx->pa, length}, {rings.rx->pa, length});
     if (error != 0) {
-      free(run);
+      discard(run);
       return error;
     }
     engines_.ring_rx(engine, kQueue, count);
@@ -164,13 +164,13 @@ int HbmScrub::wait(uint32_t hbm) {
       waited += period;
     }
   }
-  free(runs_[hbm]);
+  discard(runs_[hbm]);
   return result;
 }
 
 void HbmScrub::release_process(int32_t tgid) {
   for (auto& run : runs_) {
-    if (run && run->tgid == tgid) free(run);
+    if (run && run->tgid == tgid) discard(run);
   }
 }
 

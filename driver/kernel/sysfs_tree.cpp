@@ -183,9 +183,9 @@ void SysfsTree::add_device(NeuronDevice& device, const std::string& base) {
   const std::string number =
       std::to_string(params_.char_major) + ":" + std::to_string(device.index());
   add(base + "dev", [number] { return line(number); });
-  const std::string uevent = "MAJOR=" + std::to_string(params_.char_major) +
-                             "\nMINOR=" + std::to_string(device.index()) + "\nDEVNAME=neuron" +
-                             std::to_string(device.index()) + "\n";
+  std::string uevent = "MAJOR=" + std::to_string(params_.char_major) +
+                       "\nMINOR=" + std::to_string(device.index()) + "\nDEVNAME=neuron" +
+                       std::to_string(device.index()) + "\n";
   add(base + "uevent", [uevent] { return uevent; });
   add(
       base + "reset", [&device] { return line(static_cast<uint64_t>(device.state)); },

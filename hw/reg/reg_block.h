@@ -144,7 +144,7 @@ class RegBlock : public BusTarget {
   void reset_registers() { values_.reset(); }
 
  protected:
-  ~RegBlock() = default;
+  ~RegBlock() override = default;
   AccessLog& access_log() { return log_; }
 
  private:
