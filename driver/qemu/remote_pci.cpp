@@ -68,7 +68,7 @@ base::Result<bool> RemotePci::serve_all() {
 // Never reads past the message that is arriving, so that descriptors are those of this message.
 base::Result<RemotePci::Received> RemotePci::receive() {
   if (have_ < remote::kHeaderBytes) {
-    const auto received = receive_some(bytes_.data(), remote::kHeaderBytes, have_);
+    auto received = receive_some(bytes_.data(), remote::kHeaderBytes, have_);
     if (!received || *received != Received::kAll) return received;
     const auto header = remote::decode_header({bytes_.data(), remote::kHeaderBytes});
     if (!header) return header.error();

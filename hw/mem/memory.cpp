@@ -11,6 +11,9 @@ namespace hw {
 
 namespace {
 constexpr uint64_t kPage = 4096;
+// Inaccessible on both sides of a mapping: what leaves a memory faults, and does not reach the one
+// that the host has put beside it. Longer than any packet; a huge page keeps the alignment.
+constexpr uint64_t kGuard = 2 * 1024 * 1024;
 
 bool all_zero(const uint8_t* data, uint64_t length) {
   return data[0] == 0 && std::memcmp(data, data + 1, length - 1) == 0;
@@ -18,7 +21,7 @@ bool all_zero(const uint8_t* data, uint64_t length) {
 }  // namespace
 
 Memory::~Memory() {
-  if (data_ != nullptr) ::munmap(data_, size_);
+  if (data_ != nullptr) ::munmap(data_ - kGuard, size_ + 2 * kGuard);
 }
 
 bool Memory::open_fd() {
@@ -33,16 +36,20 @@ bool Memory::open_fd() {
 }
 
 bool Memory::open() {
-  void* at = MAP_FAILED;
-  if (backing_ == Backing::kShared) {
-    if (!open_fd()) return false;
-    at = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_.get(), 0);
-  } else {
-    at = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                -1, 0);
-  }
-  if (at == MAP_FAILED) {
+  if (backing_ == Backing::kShared && !open_fd()) return false;
+  const auto refuse = [this] {
     status_ = base::errno_error(name_.c_str(), "cannot map device memory");
+    return false;
+  };
+  void* room = ::mmap(nullptr, size_ + 2 * kGuard, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return refuse();
+  const int kind = backing_ == Backing::kShared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
+  void* at = ::mmap(static_cast<uint8_t*>(room) + kGuard, size_, PROT_READ | PROT_WRITE,
+                    kind | MAP_FIXED | MAP_NORESERVE, fd_.get(), 0);
+  if (at == MAP_FAILED) {
+    refuse();
+    ::munmap(room, size_ + 2 * kGuard);
     return false;
   }
   data_ = static_cast<uint8_t*>(at);

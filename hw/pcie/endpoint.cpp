@@ -106,8 +106,8 @@ void Endpoint::count(AccessLog::Kind kind, int bar, uint64_t offset, bool write)
     std::snprintf(text, sizeof text, "0x%05llx", static_cast<unsigned long long>(in));
     return log_.count(window, kind, text, write);
   }
-  std::snprintf(text, sizeof text, "bar%d+0x%09llx", bar,
-                static_cast<unsigned long long>(offset / kPage * kPage));
+  const unsigned long long page = offset / kPage * kPage;
+  std::snprintf(text, sizeof text, "bar%d+0x%09llx", bar, page);
   log_.count("pcie", kind, text, write);
 }
 

@@ -68,17 +68,18 @@ MachineBench::MachineBench() {
   constexpr contract::Gen kGens[kChips] = {contract::Gen::kV2, contract::Gen::kV3,
                                            contract::Gen::kV4};
   constexpr uint16_t kDevices[kChips] = {0x7164, 0x7364, 0x7564};  // hw-registers.md 1.1
-  for (uint32_t c = 0; c < kChips; ++c) {
+  for (uint32_t c = 0; c < kAllChips; ++c) {
     hw::ChipParams chip;
-    chip.gen = kGens[c];
-    chip.device_id = kDevices[c];
+    chip.gen = kGens[c % kChips];
+    chip.device_id = kDevices[c % kChips];
     chip.routing_id = c + 1;
     chip.host = &guest_;
     params.chips.push_back(chip);
   }
   params.timing.mgmt_reset = base::us(1);  // so that resets fit into short runs
   machine_ = std::make_unique<hw::Machine>(params);
-  for (uint32_t c = 0; c < kChips; ++c) {
+  machine_->set_port(&port_);
+  for (uint32_t c = 0; c < kAllChips; ++c) {
     machine_->device(c).config_write(kCommand, 2, kMemoryAndMaster);
   }
 }
@@ -92,7 +93,7 @@ hw::RunOutcome MachineBench::run(base::Ps slice) {
 }
 
 void MachineBench::reset_devices() {
-  for (uint32_t c = 0; c < kChips; ++c) {
+  for (uint32_t c = 0; c < kAllChips; ++c) {
     if ((touched_ >> c & 1) == 0) continue;
     const uint64_t ram = machine_->chip(c).address_map().misc_ram().bar0;
     pcie::Device& device = machine_->device(c);
@@ -101,7 +102,7 @@ void MachineBench::reset_devices() {
     device.write32(register_bar(c), ram + misc::kTrigger, 1);
   }
   if (run(kRest) != hw::RunOutcome::kQuiescent) found("no rest after device resets");
-  for (uint32_t c = 0; c < kChips; ++c) {
+  for (uint32_t c = 0; c < kAllChips; ++c) {
     if ((touched_ >> c & 1) == 0) continue;
     const uint64_t ram = machine_->chip(c).address_map().misc_ram().bar0;
     pcie::Device& device = machine_->device(c);
@@ -113,11 +114,11 @@ void MachineBench::reset_devices() {
 }
 
 void MachineBench::restore() {
-  for (uint32_t c = 0; c < kChips; ++c) {
+  for (uint32_t c = 0; c < kAllChips; ++c) {
     if ((touched_ >> c & 1) != 0) machine_->device(c).reset();
   }
   if (run(kRest) != hw::RunOutcome::kQuiescent) found("no rest after PCI resets");
-  for (uint32_t c = 0; c < kChips; ++c) {
+  for (uint32_t c = 0; c < kAllChips; ++c) {
     if ((touched_ >> c & 1) == 0) continue;
     machine_->device(c).config_write(kCommand, 2, kMemoryAndMaster);
     discard_memories(c);

@@ -1,5 +1,6 @@
-// The machine that the fuzz targets of registers and descriptors share: a v2, a v3 and a v4 chip in
-// one process (SystemC elaborates once), brought back to power-on state between inputs.
+// The machine that the fuzz targets of registers and descriptors share: a v2, a v3 and a v4 chip,
+// each with a neighbour of its kind, in one process (SystemC elaborates once), brought back to
+// power-on state between inputs.
 #pragma once
 
 #include <array>
@@ -54,7 +55,8 @@ class GuestMemory final : public pcie::HostMemory {
 
 class MachineBench {
  public:
-  static constexpr uint32_t kChips = 3;  // v2, v3, v4
+  static constexpr uint32_t kChips = 3;              // for inputs: v2, v3, v4
+  static constexpr uint32_t kAllChips = 2 * kChips;  // and the neighbours of these
   static constexpr base::Ps kMaxSlice = base::us(50);
 
   // The one of this process.
@@ -78,10 +80,28 @@ class MachineBench {
   void restore();
 
  private:
+  // Every chip reaches every other; the windows 0 and 2 of a chip lead to its neighbour.
+  class Port final : public hw::ChipPort {
+   public:
+    explicit Port(MachineBench& bench) : bench_(bench) {}
+    hw::Fabric* peer(uint32_t chip) override {
+      return chip < kAllChips ? &bench_.chip(chip).fabric() : nullptr;
+    }
+    void path(uint32_t, uint32_t, bool, uint64_t, hw::Charges&) override {}
+    uint32_t neighbour(uint32_t self, uint32_t window) const override {
+      return window % 2 == 0 ? (self + kChips) % kAllChips : kNoChip;
+    }
+    base::Ps latency(uint32_t, uint32_t) const override { return base::ns(100); }
+
+   private:
+    MachineBench& bench_;
+  };
+
   MachineBench();
   void discard_memories(uint32_t c);
 
   GuestMemory guest_;
+  Port port_{*this};
   std::unique_ptr<hw::Machine> machine_;
   uint32_t touched_ = 0;
 };

@@ -372,7 +372,7 @@ def register_seeds():
 GUEST, ACCESSOR, GUEST2, GUEST_END, HOST_END, HOST_ANY = 0, 1, 2, 3, 4, 5
 HBM_P, HBM_ANY, HBM_END, SBUF, SBUF_END, PSUM = 6, 7, 8, 9, 10, 11
 UNIT, DOORBELL, SEM_P, TOPSP_P, MISC_P, BROADCAST_P, NQ_P, ENGINE_P, SDMA_P, QEMU = range(12, 22)
-PEER, HOLE, WRAP, LOW, RAW = range(22, 27)
+PEER, HOLE, WRAP, LOW, NEIGHBOUR, RAW = range(22, 28)
 NO_FIRST, NO_LAST, META, DMB, BARRIER, BAD_RING, W0, W1 = (1 << k for k in range(8))
 
 
@@ -429,7 +429,10 @@ def places(chip):
                         ('host_end', (HOST_END, 0x200)), ('hbm', (HBM_P, 0x10003)),
                         ('hbm_end', (HBM_END, 0x80)), ('sbuf', (SBUF, 0x3FF00)),
                         ('sbuf_end', (SBUF_END, 0x2000)), ('psum', (PSUM, 0x3000)),
-                        ('peer', (PEER, 1 << 56 | 0x1000)), ('hole', (HOLE, 0)),
+                        ('peer', (PEER, 4 << 56 | 0x1000)), ('hole', (HOLE, 0)),
+                        ('itself', (PEER, 1 << 56 | 0x1000)),
+                        ('neighbour', (NEIGHBOUR, 0x1000)),
+                        ('no_cable', (NEIGHBOUR, 1 << 60 | 0x1000)),
                         ('wrap', (WRAP, 5)), ('misc', (MISC_P, 0x100)),
                         ('topsp', (TOPSP_P, 0x10000)), ('own', (UNIT, 0x1020))):
         yield f'from_{name}', simple(chip, 0, place, (HBM_P, 0x5000))

@@ -69,7 +69,7 @@ uint64_t Places::in_registers(uint8_t place, uint64_t b) const {
 }
 
 uint64_t Places::address(uint8_t place, uint64_t b) const {
-  constexpr uint8_t kKinds = 28;
+  constexpr uint8_t kKinds = 29;
   place %= kKinds;
   if (place < 6) return in_guest(place, b);
   if (place < 12) return in_memory(place, b);
@@ -84,6 +84,8 @@ uint64_t Places::address(uint8_t place, uint64_t b) const {
       return ~0ull - b % 256;
     case 25:
       return b & 0xFFFF;  // HBM, where nothing else begins
+    case 26:
+      return contract::AddressMap::neighbour_address(b >> 60 & 3, b & 0xFFFF'FFFF'FFFF);
     default:
       return b;
   }

@@ -75,6 +75,20 @@ TEST(Decode, WindowsMustNotOverlap) {
   EXPECT_EQ(value, 0u);
 }
 
+// What runs out of one memory does not reach the one that the host has put beside it.
+TEST(MemoryDeathTest, NothingLiesBesideAMapping) {
+  constexpr uint64_t kSize = 0x3000;
+  for (const Memory::Backing backing : {Memory::Backing::kShared, Memory::Backing::kPrivate}) {
+    Memory memory("guarded", kSize, backing);
+    volatile uint8_t* data = memory.at(0, kSize);
+    ASSERT_NE(data, nullptr);
+    data[0] = data[kSize - 1] = 1;
+    EXPECT_DEATH(data[kSize] = 1, "");
+    EXPECT_DEATH(*(data - 1) = 1, "");
+    EXPECT_DEATH(data[kSize + 0xF'FFFF] = 1, "");
+  }
+}
+
 TEST(Memory, TouchesNothingBeforeUse) {
   AccessLog log;
   Fabric fabric({"d0", {}, 0}, TimingParams{}, log);

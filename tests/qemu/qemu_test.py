@@ -58,7 +58,8 @@ class Qemu(unittest.TestCase):
 
     def test_register_sequences(self):
         report = os.path.join(self.directory, "report.json")
-        guest = self.guest("--report", report)
+        trace = os.path.join(self.directory, "trace.pftrace")
+        guest = self.guest("--report", report, "--trace", trace, "--set", "dma.engine_gbps=8.5")
         self.assertEqual(guest.config(0x00), 0x71641D0F)
         self.assertEqual(guest.config(0x08, size=1), 0x00)
         self.assertEqual(guest.config(0x3D, size=1), 0)
@@ -78,6 +79,8 @@ class Qemu(unittest.TestCase):
         self.assertEqual(guest.end()[0], 0)  # QEMU's way
         with open(report, encoding="utf-8") as file:
             said = json.load(file)
+        self.assertGreater(os.path.getsize(trace), 1000)
+        self.assertEqual(said["timing"]["overrides"][0]["name"], "dma.engine_gbps")
         self.assertEqual((said["policy"], said["repeatable"]), ("free", False))
         self.assertEqual([row["name"] for row in said["fidelity"]["unknown"]],
                          ["pcie bar0+0x03fff0000"])
@@ -222,9 +225,11 @@ class Qemu(unittest.TestCase):
             status, _, errors = run("qemu", "--", *arguments)
             self.assertEqual(status, 2, errors)
             self.assertIn(word, errors)
-        status, _, errors = run("qemu", "--revision", "300")
-        self.assertEqual(status, 2)
-        self.assertIn("silicon", errors)
+        for option, word in (("--revision=300", "silicon"), ("--set=time.slice_us=1", "no effect"),
+                             ("--policy=epoch", "unknown argument")):
+            status, _, errors = run("qemu", option)
+            self.assertEqual(status, 2, errors)
+            self.assertIn(word, errors)
 
     def test_platforms_that_do_not_fit(self):
         for platform in ("trn2.48xlarge", "trn2.3xlarge", "trn3-gen1-server", "trn1.32xlarge"):

@@ -116,6 +116,7 @@ TEST(QemuArguments, WhatCannotBeCombined) {
        {std::vector<std::string>{"-machine", "memory-backend=x"},
         {"--M", "pc,memory-backend=x"},
         {"-mem-path", "/dev/shm/x"},
+        {"-daemonize"},
         {"-m", "1G,slots=2"},
         {"-m"},
         {"-machine"}}) {

@@ -134,6 +134,10 @@ base::Result<QemuCommand> qemu_command(const std::vector<std::string>& arguments
     if (option.size() < 2 || option[0] != '-') continue;
     option.remove_prefix(option[1] == '-' ? 2 : 1);  // QEMU takes both
     if (option == "enable-kvm") seen.accelerator = true;
+    if (option == "daemonize") {
+      return refuse("-daemonize",
+                    "the device ends with the process that was started; leave it out");
+    }
     if (std::find(std::begin(kOpaque), std::end(kOpaque), option) != std::end(kOpaque)) ++i;
     if (std::find(std::begin(kWithValue), std::end(kWithValue), option) == std::end(kWithValue)) {
       continue;
