@@ -45,6 +45,8 @@ struct Packet {
   bool compute = false;
   bool write_barrier = false;
   bool dmb = false;
+  // Receive descriptors are there for a first part only: its M2S descriptors stay.
+  bool partial = false;
   // Writes a register, or a word of host memory: a flag that someone may be watching. It takes
   // effect when it is acknowledged; other data are there at the end of the packet.
   bool signal = false;

@@ -141,12 +141,32 @@ bool UdmaEngine::compute_shape(Packet& packet, const ComputeHeader& header) {
   return true;
 }
 
+// Leaves of the packet's sources `bytes` bytes after the first `skip`. What is left out becomes
+// empty.
+void UdmaEngine::take_sources(Packet& packet, uint32_t skip, uint32_t bytes) {
+  for (uint32_t i = 0; i < packet.sources; ++i) {
+    Buffer& b = run_.buffers[packet.first_buffer + i];
+    const uint32_t skipped = std::min(skip, b.length);
+    b.address += skipped;
+    b.length = std::min(b.length - skipped, bytes);
+    skip -= skipped;
+    bytes -= b.length;
+  }
+}
+
 // A receive descriptor is finished when it is full or the packet ends; every packet takes one.
+// Where they do not suffice, those that are there take the first part of a copy.
 UdmaEngine::Assembly UdmaEngine::assemble_rx(Queue& queue, uint32_t offset, Packet& packet) {
   HalfQueue& half = queue.half[kS2m];
   uint32_t left = packet.bytes;
   for (uint32_t i = 0; i == 0 || left != 0; ++i) {
-    if (offset + i >= half.visible) return Assembly::kNone;
+    if (offset + i >= half.visible) {
+      if (i == 0 || packet.compute) return Assembly::kNone;
+      packet.partial = true;
+      packet.bytes -= left;
+      packet.tx_descriptors = 0;
+      return Assembly::kPacket;
+    }
     Descriptor d;
     packet.rx_descriptors = i + 1;
     if (!fetch(half, offset + i, d)) return fail(packet, kS2m, s2m_cause::kDescriptorRead);
@@ -261,16 +281,19 @@ UdmaEngine::Assembly UdmaEngine::assemble(uint32_t q, uint32_t tx_offset, uint32
   packet.generation[kS2m] = queue.half[kS2m].generation;
   Assembly result = assemble_tx(queue, tx_offset, packet);
   if (result == Assembly::kPacket) {
-    packet.bytes = packet.source_bytes;
+    const uint32_t sent = tx_offset == 0 ? std::min(queue.sent, packet.source_bytes) : 0;
+    packet.bytes = packet.source_bytes - sent;
+    if (sent != 0) take_sources(packet, sent, packet.bytes);
     if (packet.compute && !compute_shape(packet, run_.headers[packet.header])) {
       result = fail(packet, kS2m, s2m_cause::kLengthMismatch);
     }
   }
   if (result == Assembly::kPacket) result = assemble_rx(queue, rx_offset, packet);
   if (result == Assembly::kPacket) {
+    if (packet.partial) take_sources(packet, 0, packet.bytes);
     check_addresses(packet);
     const bool dmb =
-        packet.dmb && !(tx_offset == 0 && queue.dmb_released) &&
+        packet.dmb && !(tx_offset == 0 && (queue.dmb_released || queue.sent != 0)) &&
         udma::kM2sQRateLimitMaskDmbPause.get(value(udma::kM2sQ + udma::kM2sQRateLimitMask, q)) == 0;
     if (packet.errors[kM2s] != 0 || packet.errors[kS2m] != 0) {
       result = Assembly::kError;

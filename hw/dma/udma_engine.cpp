@@ -148,6 +148,7 @@ void UdmaEngine::drop_erroneous(const Packet& packet) {
     half.pending -= n[h];
     context_.counters.descriptors += n[h];
   }
+  q.sent = 0;
   if (q.half[kM2s].visible == 0) active_ &= ~(1u << packet.queue);
 }
 
@@ -238,7 +239,7 @@ void UdmaEngine::plan(base::Ps at) {
     if (c.resource->run() != nullptr) c.resource->run()->yield_to(now);
   }
   size_t limit = run_limit();
-  if (limit > 1 && other_eligible(q, at)) limit = 1;
+  if (run_.packets.front().partial || (limit > 1 && other_eligible(q, at))) limit = 1;
   if (limit == 1) {
     Packet& packet = run_.packets.front();
     base::Ps end = 0;
@@ -277,7 +278,8 @@ void UdmaEngine::plan_run(base::Ps at, uint32_t q, size_t limit) {
     const Assembly next = assemble(q, tx, rx, t, queues_[q].visible_at);
     if (run_.packets.size() == packets) break;
     const Packet& added = run_.packets.back();
-    bool alone = next == Assembly::kPacket && added.errors[kM2s] == 0 && added.errors[kS2m] == 0;
+    bool alone = next == Assembly::kPacket && added.errors[kM2s] == 0 && added.errors[kS2m] == 0 &&
+                 !added.partial;
     for (uint32_t i = 0; alone && i < added.charges; ++i) {
       alone = run_.charges[added.first_charge + i].resource->run() == nullptr;
     }
@@ -400,7 +402,7 @@ void UdmaEngine::track_elision(const Buffer* buffers, const Packet& packet, bool
 
 void UdmaEngine::count(const Packet& packet) {
   Counters& c = context_.counters;
-  ++c.packets;
+  c.packets += packet.partial ? 0 : 1;
   c.compute_packets += packet.compute ? 1 : 0;
   c.descriptors += uint64_t{packet.tx_descriptors} + packet.rx_descriptors;
   c.bytes += packet.bytes;
@@ -431,9 +433,13 @@ void UdmaEngine::complete(Packet& packet) {
   if (q.half[kM2s].visible == 0) active_ &= ~(1u << packet.queue);
   note(kM2s, packet.noted[kM2s]);
   note(kS2m, packet.noted[kS2m]);
-  if (q.half[kM2s].generation == packet.generation[kM2s]) q.dmb_released = false;
+  const uint32_t whole = q.sent + packet.bytes;
+  if (q.half[kM2s].generation == packet.generation[kM2s]) {
+    q.sent = packet.partial ? whole : 0;
+    q.dmb_released = false;
+  }
   count(packet);
-  if (traced()) post_trace(packet, first);
+  if (traced() && !packet.partial) post_trace(packet, first, whole);
   if (packet.signal) {
     defer(packet);
     return;

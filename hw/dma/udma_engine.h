@@ -5,9 +5,10 @@
 // Approximate: time. The engine moves one packet at a time; a packet starts when the one before has
 // ended on all resources of its path, reserves each of them at its start and ends when the last one
 // does. Descriptor fetch, first-byte and write-acknowledge latencies delay when descriptors and
-// writes become visible; they occupy nothing. RX descriptors must be there for the whole packet
-// before it starts. Missing: completion rings (no driver enables them), interrupts, CRC and swap
-// operations (they raise a stream response error), second buffers of receive descriptors.
+// writes become visible; they occupy nothing. A packet that finds RX descriptors for a part of its
+// bytes delivers that part first. Missing: completion rings (no driver enables them), interrupts,
+// CRC and swap operations (they raise a stream response error), second buffers of receive
+// descriptors.
 //
 // While it is alone on its path, the engine executes many packets as one event (a run). The
 // arithmetic is that of single packets; when another reserves one of the resources, or another
@@ -101,6 +102,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
     base::Ps visible_at = 0;     // when the last write of the queue is acknowledged
     base::Ps barrier_until = 0;  // later writes must not be visible before
     base::Ps wake_at = 0;        // last time scheduled for looking again at a stalled queue
+    uint32_t sent = 0;           // bytes of the next packet that parts of it have delivered
     bool dmb_waits = false;      // the next packet has found that it must wait
     bool dmb_released = false;   // by software: the next packet does not
     uint32_t track = ~0u;
@@ -190,6 +192,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
                     base::Ps visible_at);
   Assembly assemble_tx(Queue& queue, uint32_t offset, Packet& packet);
   Assembly assemble_rx(Queue& queue, uint32_t offset, Packet& packet);
+  void take_sources(Packet& packet, uint32_t skip, uint32_t bytes);
   bool compute_shape(Packet& packet, const ComputeHeader& header);
   bool check_ring_id(const HalfQueue& half, uint32_t offset, const contract::Descriptor& d, Half h,
                      Packet& packet);
@@ -221,7 +224,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   void track_elision(const Buffer* buffers, const Packet& packet, bool elided);
   void count(const Packet& packet);
   bool traced() const;
-  void post_trace(const Packet& packet, RingPointer first);
+  void post_trace(const Packet& packet, RingPointer first, uint32_t bytes);
   void raise(Half h, uint32_t cause);
   void note(Half h, uint32_t cause);
   void summarise();

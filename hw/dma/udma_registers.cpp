@@ -106,6 +106,7 @@ bool UdmaEngine::stream_on() const {
 bool UdmaEngine::working() const {
   if (run_.done < run_.packets.size() || deferred_pending_ != 0 || unanswered_ != 0) return true;
   for (uint32_t q = 0; queues_ != nullptr && q < kQueues; ++q) {
+    if (queues_[q].sent != 0) return true;
     for (const HalfQueue& half : queues_[q].half) {
       if (half.requested != half.visible) return true;
     }
@@ -233,7 +234,9 @@ void UdmaEngine::drop_descriptors(uint32_t q, Half h) {
   half.pending = half.requested = half.visible = 0;
   ++half.generation;
   unanswered_ &= ~(1u << q);
-  if (h == kM2s) active_ &= ~(1u << q);
+  if (h == kS2m) return;
+  queue(q).sent = 0;
+  active_ &= ~(1u << q);
 }
 
 void UdmaEngine::reset_half(uint32_t q, Half h) {

@@ -44,10 +44,10 @@ bool UdmaEngine::traced() const {
   return trace_queue_ != nullptr && trace_queue_->enabled(0);
 }
 
-void UdmaEngine::post_trace(const Packet& packet, RingPointer first) {
+void UdmaEngine::post_trace(const Packet& packet, RingPointer first, uint32_t bytes) {
   contract::NqEntry entry;
   entry.header = contract::NqEntry::make_header(contract::NqType::kTraceDma, packet.queue, false);
-  entry.payload = packet.bytes;
+  entry.payload = bytes;
   entry.timestamp = packet.end;
   entry.debug_id = packet.start;
   entry.pc = first.word();

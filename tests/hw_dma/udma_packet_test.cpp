@@ -416,6 +416,59 @@ TEST(Lengths, DescriptorsPerPacket) {
   }
 }
 
+// Data waits for receive descriptors where there are too few (hw-registers.md 3.6 rule 7): a packet
+// that takes more of them than the ring holds, and one whose doorbells come bit by bit.
+TEST(Lengths, PacketsDeliverWhatTheReceiveDescriptorsTake) {
+  DmaBench b;
+  auto p = b.setup(0, 0, b.hbm(1, 0x2'0000'0000), b.hbm(1, 0x2'0010'0000), 4);
+  b.fill(b.hbm(0, kA), 1000, 5);
+  b.push(p.tx, desc::tx_copy(b.hbm(0, kA), 333, 0, desc::kFirst));
+  b.push(p.tx, desc::tx_copy(b.hbm(0, kA) + 333, 667, 0, desc::kLast));
+  b.copy(p, b.hbm(0, kA), b.hbm(1, kA), 7);
+  p.rx = b.setup(0, 0, p.tx.base, b.hbm(1, 0x2'0010'0000), 4).rx;  // its RX descriptor comes last
+  b.doorbell(p, 3, 0);
+  uint32_t at = 0;
+  for (const uint32_t n : {1u, 4u, 4u, 1u}) {
+    for (uint32_t i = 0; i < n; ++i, at += 100) {
+      b.push(p.rx, desc::rx(b.hbm(0, kB) + at, 100, 0));
+    }
+    b.doorbell(p, 0, n);
+    b.run();
+    EXPECT_TRUE(b.same(b.hbm(0, kA), b.hbm(0, kB), at)) << at;
+    EXPECT_EQ(*b.at(b.hbm(0, kB) + at, 1), 0);
+    EXPECT_EQ(b.counters.packets, at == 1000 ? 1u : 0u);
+    EXPECT_EQ(b.counters.bytes, at);
+    EXPECT_EQ(b.read(0, DmaBench::reg(kM2s, 0, udma::kM2sQCurrent)),
+              at == 1000 ? 0x4000'0002u : 0x4000'0000u);
+    EXPECT_EQ(b.read(0, DmaBench::reg(kS2m, 0, udma::kM2sQStatus)), 0x3000'0000u);
+  }
+  b.push(p.rx, desc::rx(b.hbm(1, kA), 7, 0));
+  b.doorbell(p, 0, 1);
+  b.run();
+  EXPECT_EQ(b.counters.packets, 2u);
+  EXPECT_TRUE(b.same(b.hbm(0, kA), b.hbm(1, kA), 7));
+  EXPECT_EQ(b.counters.dma_errors, 0u);
+}
+
+TEST(Lengths, APacketCutShortByAQueueResetStartsAnew) {
+  DmaBench b;
+  auto p = b.setup(0, 0);
+  b.fill(b.hbm(0, kA), 200, 5);
+  b.push(p.tx, desc::tx_copy(b.hbm(0, kA), 200, 0));
+  b.push(p.rx, desc::rx(b.hbm(0, kB), 80, 0));
+  b.doorbell(p, 1, 1);
+  b.run();
+  EXPECT_EQ(b.counters.bytes, 80u);
+  EXPECT_EQ(b.read(0, udma::kM2sState), 0x1111u);  // in the middle of a packet
+  p = b.setup(0, 0);
+  EXPECT_EQ(b.read(0, udma::kM2sState), 0u);
+  b.copy(p, b.hbm(0, kA), b.hbm(0, kC), 200);
+  b.doorbell(p, 1, 1);
+  b.run();
+  EXPECT_TRUE(b.same(b.hbm(0, kA), b.hbm(0, kC), 200));
+  EXPECT_EQ(b.counters.packets, 1u);
+}
+
 // More receive descriptors than 16 bits count.
 TEST(Lengths, ReceiveDescriptorsOfOneByte) {
   DmaBench b;
