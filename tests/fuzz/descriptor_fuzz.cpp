@@ -252,7 +252,7 @@ class Storm {
 void check_counters(const hw::Counters& c) {
   if (c.compute_packets > c.packets) found("more reductions than packets");
   if (c.packets > c.descriptors) found("more packets than descriptors");
-  if (c.bytes > c.packets * desc::kMaxPacketBytes) found("packets longer than allowed");
+  if (c.bytes > c.descriptors * desc::kMaxLength) found("more bytes than the descriptors take");
 }
 
 }  // namespace
