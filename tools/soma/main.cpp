@@ -136,7 +136,8 @@ class CommandLine {
                            "write what the machine did to this file");
   }
   void add_describe() {
-    describe_ = app_.add_subcommand("describe", "print platforms, timing, registers, the support matrix");
+    describe_ =
+        app_.add_subcommand("describe", "print platforms, timing, registers, the support matrix");
     add_machine_options(*describe_, describe_options_.machine);
     describe_->add_flag("--json", describe_options_.json, "as JSON");
     describe_->add_flag("--timing", describe_options_.timing, "every timing parameter");
