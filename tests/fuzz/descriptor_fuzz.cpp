@@ -273,6 +273,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (size_t steps = 0; !input.empty() && steps < fuzz::kMaxSteps; ++steps) storm.step();
   (void)bench.run(MachineBench::kMaxSlice);
   fuzz::check_counters(bench.machine().counters());
+  if (size % 8 == 0) (void)bench.machine().who_waits();  // the report of a hang
   bench.machine().device(c).config_write(4, 2, 6);
   bystander.check("an engine beside the broken ones");
   bench.reset_devices();
