@@ -1,5 +1,7 @@
 // Misc RAM, mailboxes, counters and injected faults of a machine, through its PCIe function and its
 // DMA engines (hw-registers.md 2.7, 7).
+#include <iterator>
+#include <random>
 #include <stdexcept>
 
 #include "arch/contract/descriptor.h"
@@ -492,6 +494,65 @@ TEST_P(Management, HeartbeatCostsNothing) {
   b.run_task([&] { b.machine.executor().delay(5 * base::kPsPerS); }, 10 * base::kPsPerS);
   EXPECT_EQ(b.get(b.misc(misc::kHealthSeq)), 5u | 5u << 12);
   EXPECT_EQ(b.get(b.misc(misc::kHealth)), 0u);
+}
+
+// Accesses of any size anywhere in the block and around it, requests with any content: the machine
+// goes on, comes to rest, and takes a proper request afterwards.
+TEST_P(Management, RandomAccesses) {
+  MachineBench b(GetParam(), 1, [](hw::MachineParams& p) {
+    p.revision = 0xFF;
+    p.timing.mgmt_reset = base::us(3);
+  });
+  b.host.bytes.resize(0x4'0000);
+  pcie::Device& device = b.machine.device(0);
+  const int bar = b.map().v2() ? 2 : 0;
+  std::mt19937 random(17 * static_cast<unsigned>(GetParam()));
+  const auto upto = [&](uint64_t n) { return random() % n; };
+  const uint64_t ram = b.map().misc_ram().device;
+  const uint64_t values[] = {0,
+                             1,
+                             2,
+                             3,
+                             b.host_address(kRequest),
+                             b.host_address(kRequest) >> 32,
+                             b.host_address(0x3'FFFE),
+                             ram + misc::kTrigger,
+                             ram >> 32,
+                             0xFFFF'FFFF,
+                             0x0001'0101,
+                             0x0001'0701};
+  constexpr uint32_t kWords[] = {misc::kTrigger,    misc::kResetRequest, misc::kResetMap,
+                                 misc::kResetMapHi, misc::kRequestHi,    misc::kRequestLo,
+                                 misc::kResponseHi, misc::kResponseLo,   misc::kAck,
+                                 misc::kStatus,     misc::kPowerDie0,    misc::kData};
+  for (int i = 0; i < 20'000; ++i) {
+    uint8_t bytes[16];
+    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
+    const bool word = upto(3) != 0;
+    if (word) base::store(bytes, static_cast<uint32_t>(values[upto(std::size(values))]));
+    const size_t size = word ? 4 : 1 + upto(16);
+    const uint64_t at = upto(20) == 0 ? b.map().qemu_reset().bar0
+                        : upto(20) == 0
+                            ? b.map().pe_counters(0).bar0 + upto(0x800)
+                            : b.misc(0) + (word ? kWords[upto(std::size(kWords))] : upto(0x1010));
+    if (upto(3) == 0) {
+      device.bar_read(bar, at, {bytes, size});
+    } else {
+      device.bar_write(bar, at, {bytes, size});
+    }
+    if (upto(50) == 0) {  // what a request buffer may hold
+      for (int k = 0; k < 64; ++k)
+        b.host.bytes[kRequest + upto(64)] = static_cast<uint8_t>(upto(20));
+    }
+    EXPECT_TRUE(upto(40) != 0 || b.run() == hw::RunOutcome::kQuiescent);
+  }
+  EXPECT_EQ(b.run(), hw::RunOutcome::kQuiescent);
+  EXPECT_FALSE(b.machine.error().has_value());
+  device.write32(bar, b.misc(misc::kResetRequest), 1);
+  device.write32(bar, b.misc(misc::kTrigger), 1);
+  b.run();
+  EXPECT_EQ(device.read32(bar, b.misc(misc::kResetRequest)), 0u);
+  EXPECT_EQ(device.read32(bar, b.misc(misc::kStatus)) & 8, 0u);
 }
 
 }  // namespace
