@@ -78,7 +78,9 @@ lspci=$(PATH=$PATH:/usr/bin:/sbin command -v lspci) || die "lspci is missing; in
 command -v cpio > /dev/null || die "cpio is missing; install it"
 file_ids=/usr/share/misc/pci.ids
 # Every shared library with the path under which the loader looks for it.
-mapfile -t libraries < <({ ldd "$lspci"; ldd "$busybox" || true; } 2> /dev/null | sort -u | sed -n 's/^.*=> \(\/[^ ]*\) .*$/\1/p; s/^\t\(\/[^ ]*\) .*$/\1/p')
+mapfile -t libraries < <(
+  { ldd "$lspci"; ldd "$busybox" || true; } 2> /dev/null | sort -u |
+    sed -n 's/^.*=> \(\/[^ ]*\) .*$/\1/p; s/^\t\(\/[^ ]*\) .*$/\1/p')
 
 inputs=$(sha256sum "$busybox" "$lspci" "${libraries[@]}" "$program" "$root/tests/guest/init" "$0")
 [[ ! -e $out/initramfs.cpio.gz || $(cat "$out/initramfs.from" 2>/dev/null) != "$inputs" ]] || exit 0

@@ -15,13 +15,15 @@ import subprocess
 import sys
 
 PATIENCE = 150  # seconds until everything is killed; an idle host needs about 15
-# case: revision of the device, guest_mode (init), MiB of memory, verdicts that the guest must reach
+# case: platform, revision of the device, guest_mode (init), MiB of memory, verdicts of the guest
 CASES = {
-    "silicon": ("silicon", "all", 512, 1),
-    "qemu": ("qemu", "once", 512, 1),
-    "reboot": ("silicon", "reboot", 512, 2),
-    "large": ("silicon", "once", 3072, 1),  # memory on both sides of the PCI hole
+    "silicon": ("trn1.2xlarge", "silicon", "all", 512, 1),
+    "qemu": ("trn1.2xlarge", "qemu", "once", 512, 1),
+    "reboot": ("trn1.2xlarge", "silicon", "reboot", 512, 2),
+    # Memory on both sides of the PCI hole, and the other device.
+    "large": ("inf2.xlarge", "silicon", "once", 3072, 1),
 }
+DEVICES = {"trn1.2xlarge": "1d0f:7164", "inf2.xlarge": "1d0f:7264"}
 VERDICT = re.compile(r"^verdict: (.*)$", re.MULTILINE)
 PASSED = re.compile(r"pass, [1-9][0-9]* checks")
 # What the guest touches on purpose (check_unknown, check_events), as the report names it.
@@ -36,8 +38,8 @@ UNKNOWN = [
 
 def run(soma, directory, case):
     """Exit status of the machine, None if it had to be killed; the console is in CASE.log."""
-    revision, mode, memory, _ = CASES[case]
-    command = [soma, "qemu", "--platform", "trn1.2xlarge", "--revision", revision,
+    platform, revision, mode, memory, _ = CASES[case]
+    command = [soma, "qemu", "--platform", platform, "--revision", revision,
                "--report", str(directory / f"{case}.json"), "--",
                "-m", str(memory), "-nodefaults", "-display", "none", "-serial", "stdio",
                "-kernel", str(directory / "vmlinuz"),
@@ -64,8 +66,8 @@ def complaints_of_guest(case, console):
     for line in re.findall(r"^not ok .*$", console, re.MULTILINE):
         yield line
     verdicts = VERDICT.findall(console)
-    if len(verdicts) != CASES[case][3]:
-        yield f"{len(verdicts)} verdicts, expected {CASES[case][3]}"
+    if len(verdicts) != CASES[case][4]:
+        yield f"{len(verdicts)} verdicts, expected {CASES[case][4]}"
     for verdict in verdicts:
         if not PASSED.fullmatch(verdict):
             yield f"verdict: {verdict}"
@@ -75,7 +77,7 @@ def complaints_of_guest(case, console):
         yield "the guest's memory for DMA is not above 4 GiB"
     if "guest: exit status 0" not in console:
         yield "the guest did not end well"
-    if "Amazon" not in console and "[1d0f:7164]" not in console:
+    if f"[{DEVICES[CASES[case][0]]}]" not in console:
         yield "lspci does not show the device"
     if "Oops" in console or "BUG:" in console or "Kernel panic" in console:
         yield "the guest's kernel is damaged"
