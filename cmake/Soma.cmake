@@ -47,7 +47,7 @@ function(soma_test name)
     add_dependencies(unit_tests ${name})
   endif()
   if(ARG_PER_CASE)
-    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS unit TIMEOUT 120)
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES PROPERTIES LABELS unit TIMEOUT 120)
     if(ARG_LABELS)
       # gtest_discover_tests cannot pass a list on: ctest sets it when it knows the cases.
       set(labels ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)

@@ -256,8 +256,13 @@ uint32_t message(MachineBench& b, uint8_t sequence, uint8_t command,
   return b.get(b.misc(misc::kRequestHi));
 }
 
-TEST_P(Management, RegisterMailbox) {
-  if (GetParam() == Gen::kV2) GTEST_SKIP();
+class RegisterMailbox : public ::testing::TestWithParam<Gen> {};
+INSTANTIATE_TEST_SUITE_P(Generations, RegisterMailbox, ::testing::Values(Gen::kV3, Gen::kV4),
+                         [](const auto& info) {
+                           return "v" + std::to_string(static_cast<int>(info.param));
+                         });
+
+TEST_P(RegisterMailbox, CommandsAreAnswered) {
   MachineBench b(GetParam());
   EXPECT_EQ(message(b, 2, 3, {0, 0, 0, 0, 3, 2, 1, 0}), 2u | 8u << 16);
   EXPECT_EQ(message(b, 3, 4, {1}), 3u | 16u << 16);
@@ -267,8 +272,7 @@ TEST_P(Management, RegisterMailbox) {
   EXPECT_EQ(b.get(b.misc(misc::kAck)), 0u);
 }
 
-TEST_P(Management, ThrottlingIsNotifiedOnRequest) {
-  if (GetParam() == Gen::kV2) GTEST_SKIP();
+TEST_P(RegisterMailbox, ThrottlingIsNotifiedOnRequest) {
   MachineBench b(GetParam());
   namespace nq = contract::nq;
   const uint32_t nc = 5;
