@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "driver/qemu/front_end.h"
 #include "sim/hardware.h"
+#include "sim/timing_params.h"
 
 namespace sim {
 namespace {
@@ -73,13 +74,8 @@ base::Status AttachedMachine::Parts::build() {
     return base::Error{base::Fault::kConfig, 0, "time.attached_slice_us",
                        "a slice of no time; give at least a nanosecond"};
   }
-  params.timing.lock();
-  const std::vector<std::string> unread = params.timing.unread_overrides();
-  if (!unread.empty()) {
-    return base::Error{
-        base::Fault::kConfig, 0, "--set",
-        "nothing in this machine reads " + unread.front() + "; the override has no effect"};
-  }
+  base::Status status = lock_timing(params.timing);
+  if (!status) return status;
   if (params.logger != nullptr) {
     params.logger->set_clock([this] { return hardware->now(); });
   }

@@ -11,6 +11,7 @@
 #include "driver/node/node_server.h"
 #include "sim/hardware.h"
 #include "sim/main_loop.h"
+#include "sim/timing_params.h"
 
 namespace sim {
 namespace {
@@ -99,13 +100,8 @@ base::Status Machine::Parts::build() {
   base::Status status = build_drivers();
   if (!status) return status;
   slice = params.timing.ps("time.slice_us");
-  params.timing.lock();
-  const std::vector<std::string> unread = params.timing.unread_overrides();
-  if (!unread.empty()) {
-    return base::Error{
-        base::Fault::kConfig, 0, "--set",
-        "nothing in this machine reads " + unread.front() + "; the override has no effect"};
-  }
+  status = lock_timing(params.timing);
+  if (!status) return status;
   if (params.logger != nullptr) {
     params.logger->set_clock([this] { return hardware->now(); });
   }

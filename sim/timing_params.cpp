@@ -1,5 +1,8 @@
 #include "sim/timing_params.h"
 
+#include <string>
+#include <vector>
+
 #include "arch/config/timing.h"
 
 namespace sim {
@@ -56,6 +59,15 @@ hw::TimingParams timing_params(const config::Timing& timing) {
   params.mgmt_heartbeat = timing.ps("mgmt.heartbeat_us");
   params.link_wire = timing.ps("link.wire_ns");
   return params;
+}
+
+base::Status lock_timing(config::Timing& timing) {
+  timing.lock();
+  const std::vector<std::string> unread = timing.unread_overrides();
+  if (unread.empty()) return {};
+  return base::Error{
+      base::Fault::kConfig, 0, "--set",
+      "nothing in this machine reads " + unread.front() + "; the override has no effect"};
 }
 
 }  // namespace sim
