@@ -1,6 +1,7 @@
 // Hosts of an ultraserver elect their places over the links of the machine: hw-registers.md 9,
 // 10.8; driver-ioctl.md 3.16, 7.4.
 #include "tests/e2e/cluster.h"
+#include "tests/e2e/recording_device.h"
 
 namespace e2e {
 namespace {
@@ -8,39 +9,6 @@ namespace {
 uint64_t serial(Cluster& c, uint32_t node) {
   return uint64_t{c.word(node, 0, misc::kSerialHi)} << 32 | c.word(node, 0, misc::kSerialLo);
 }
-
-// Passes everything on to a device and keeps the accesses to BAR 0.
-class Tap final : public pcie::Device {
- public:
-  explicit Tap(pcie::Device& device) : device_(device) {}
-
-  const pcie::Identity& identity() const override { return device_.identity(); }
-  uint32_t config_read(uint32_t offset, unsigned size) override {
-    return device_.config_read(offset, size);
-  }
-  void config_write(uint32_t offset, unsigned size, uint32_t value) override {
-    device_.config_write(offset, size, value);
-  }
-  void bar_read(int bar, uint64_t offset, base::ByteSpan to) override {
-    device_.bar_read(bar, offset, to);
-    if (bar == 0 && to.size() == 4) log.push_back({false, offset, base::load<uint32_t>(to.data())});
-  }
-  void bar_write(int bar, uint64_t offset, base::ConstByteSpan from) override {
-    device_.bar_write(bar, offset, from);
-    if (bar == 0 && from.size() == 4) {
-      log.push_back({true, offset, base::load<uint32_t>(from.data())});
-    }
-  }
-  void reset() override { device_.reset(); }
-  base::Result<pcie::BarMapping> bar_map(int bar, uint64_t offset, uint64_t length) override {
-    return device_.bar_map(bar, offset, length);
-  }
-
-  std::vector<driver_test::LoggedAccess> log;
-
- private:
-  pcie::Device& device_;
-};
 
 class Generations : public ::testing::TestWithParam<Gen> {};
 
@@ -73,7 +41,7 @@ void compare(Gen gen, uint32_t node, uint32_t device) {
   ClusterOptions options;
   options.gen = gen;
   Cluster c(options);
-  Tap tap(c.machine.device(c.chip(node, device)));
+  RecordingDevice tap(c.machine.device(c.chip(node, device)));
   c.tap = &tap;
   c.tapped = c.chip(node, device);
   c.load_all();

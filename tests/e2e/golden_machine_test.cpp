@@ -11,6 +11,7 @@
 
 #include "driver/uapi/requests.h"
 #include "tests/driver_kernel/driver_bench.h"
+#include "tests/e2e/recording_device.h"
 #include "tests/golden/player.h"
 #include "tests/hw_machine/machine_bench.h"
 
@@ -19,7 +20,7 @@ namespace {
 using contract::Gen;
 using driver_test::expect_trace;
 using driver_test::golden_trace;
-using driver_test::LoggedAccess;
+using e2e::RecordingDevice;
 using hw_test::MachineBench;
 namespace uapi = driver::uapi;
 
@@ -27,48 +28,6 @@ constexpr base::Ps kSlice = 100 * base::kPsPerS;
 constexpr uint8_t kSilicon = 0x00;
 constexpr uint8_t kEmulator = 0xF0;
 constexpr uint8_t kQemu = 0xFF;
-
-// Passes everything on to a device and keeps what went through the register BAR.
-class RecordingDevice final : public pcie::Device {
- public:
-  explicit RecordingDevice(pcie::Device& device) : device_(device) {}
-
-  const pcie::Identity& identity() const override { return device_.identity(); }
-  uint32_t config_read(uint32_t offset, unsigned size) override {
-    return device_.config_read(offset, size);
-  }
-  void config_write(uint32_t offset, unsigned size, uint32_t value) override {
-    device_.config_write(offset, size, value);
-  }
-  void bar_read(int bar, uint64_t offset, base::ByteSpan to) override {
-    device_.bar_read(bar, offset, to);
-    if (bar != register_bar() || to.size() != 4) {
-      ++other;
-    } else {
-      log.push_back({false, offset, base::load<uint32_t>(to.data())});
-    }
-  }
-  void bar_write(int bar, uint64_t offset, base::ConstByteSpan from) override {
-    device_.bar_write(bar, offset, from);
-    if (bar != register_bar() || from.size() != 4) {
-      ++other;
-    } else {
-      log.push_back({true, offset, base::load<uint32_t>(from.data())});
-    }
-  }
-  void reset() override { device_.reset(); }
-  base::Result<pcie::BarMapping> bar_map(int bar, uint64_t offset, uint64_t length) override {
-    return device_.bar_map(bar, offset, length);
-  }
-
-  std::vector<LoggedAccess> log;
-  uint64_t other = 0;  // accesses of other sizes or BARs
-
- private:
-  // hw-registers.md 1.2: BAR 2 for v2 under QEMU, else BAR 0.
-  int register_bar() const { return device_.identity().bar_size[0] != 0 ? 0 : 2; }
-  pcie::Device& device_;
-};
 
 struct Chip {
   Gen gen;

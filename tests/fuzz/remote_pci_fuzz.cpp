@@ -51,7 +51,7 @@ class Session {
       case 6:
         return send(remote::Command::kDeviceReset, 0, fds);
       case 7:  // anything
-        return peer_.send(input_.bytes(size % 300), chosen(fds));
+        return peer_.send(input_.bytes(size % 300), files_.several(fds));
       case 8:
         return dma(size);
       case 9:
@@ -63,21 +63,12 @@ class Session {
     }
   }
 
-  // High half of `fds`: how many; low half: the first kind.
-  std::vector<int> chosen(uint8_t fds) const {
-    std::vector<int> result;
-    for (size_t i = 0; i < static_cast<size_t>(fds >> 4); ++i) {
-      result.push_back(files_.get((fds & 15) + i));
-    }
-    return result;
-  }
-
   void send(remote::Command command, size_t payload, uint8_t fds) {
     const auto header = remote::encode_header(command, payload);
     std::vector<uint8_t> message(header.begin(), header.end());
     const std::vector<uint8_t> body = input_.bytes(payload);
     message.insert(message.end(), body.begin(), body.end());
-    peer_.send(message, chosen(fds));
+    peer_.send(message, files_.several(fds));
   }
 
   // The device's own doing, at a place in or around what a table may have brought.

@@ -54,6 +54,14 @@ OddFiles::OddFiles() {
   files_[15] = opened("/proc/self/maps", O_RDONLY);
 }
 
+std::vector<int> OddFiles::several(uint8_t choice) const {
+  std::vector<int> result;
+  for (size_t i = 0; i < static_cast<size_t>(choice >> 4); ++i) {
+    result.push_back(get((choice & 15) + i));
+  }
+  return result;
+}
+
 void OddFiles::shrink(uint64_t size) {
   shrunk_ = true;
   if (::ftruncate(files_[kUnsealed].get(), static_cast<off_t>(size % kMemory)) != 0) {

@@ -18,6 +18,8 @@ class OddFiles {
 
   OddFiles();
   int get(size_t kind) const { return files_[kind % kKinds].get(); }
+  // High half of `choice`: how many; low half: the first kind.
+  std::vector<int> several(uint8_t choice) const;
   // A peer that takes back what it has passed: the unsealed memory file shrinks to `size`.
   void shrink(uint64_t size);
   // Undoes shrink().

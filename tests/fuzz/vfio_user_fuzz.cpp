@@ -48,7 +48,7 @@ class Session {
     const uint16_t size = input_.u16();
     switch (action % 16) {
       case 0:  // anything
-        return peer_.send(input_.bytes(size % 300), chosen(fds));
+        return peer_.send(input_.bytes(size % 300), files_.several(fds));
       case 1:
       case 2:
         return send(vfio::Command::kDmaMap, sizeof(vfio::DmaMap), fds);
@@ -81,21 +81,12 @@ class Session {
     }
   }
 
-  // High half of `fds`: how many; low half: the first kind.
-  std::vector<int> chosen(uint8_t fds) const {
-    std::vector<int> result;
-    for (size_t i = 0; i < static_cast<size_t>(fds >> 4); ++i) {
-      result.push_back(files_.get((fds & 15) + i));
-    }
-    return result;
-  }
-
   void send(vfio::Header header, base::ConstByteSpan payload, uint8_t fds) {
     header.size = static_cast<uint32_t>(sizeof header + payload.size());
     std::vector<uint8_t> message(sizeof header + payload.size());
     base::store(message.data(), header);
     std::copy(payload.begin(), payload.end(), message.begin() + sizeof header);
-    peer_.send(message, chosen(fds));
+    peer_.send(message, files_.several(fds));
   }
   void send(vfio::Command command, size_t payload, uint8_t fds) {
     vfio::Header header;
