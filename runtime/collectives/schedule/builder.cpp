@@ -58,51 +58,51 @@ Slices cut(uint64_t largest, uint64_t slot_bytes, uint32_t least, uint32_t most)
   return out;
 }
 
-StepRef& StepRef::wait(uint32_t event, uint32_t signals) {
+StepEdit& StepEdit::wait(uint32_t event, uint32_t signals) {
   if (signals != 0) step_.waits.push_back({event, signals});
   return *this;
 }
 
-StepRef& StepRef::signal(uint32_t rank, uint32_t event) {
+StepEdit& StepEdit::signal(uint32_t rank, uint32_t event) {
   step_.signals.push_back({rank, event});
   return *this;
 }
 
-StepRef& StepRef::after(uint32_t id) {
-  if (id == kNoStep) return *this;
+StepEdit& StepEdit::after(uint32_t id) {
+  if (id == kNoId) return *this;
   if (std::find(step_.after.begin(), step_.after.end(), id) == step_.after.end()) {
     step_.after.push_back(id);
   }
   return *this;
 }
 
-StepRef& StepRef::after(const std::vector<uint32_t>& ids) {
+StepEdit& StepEdit::after(const std::vector<uint32_t>& ids) {
   step_.after.insert(step_.after.end(), ids.begin(), ids.end());
   return *this;
 }
 
-StepRef& StepRef::to(Range destination) {
+StepEdit& StepEdit::to(Range destination) {
   step_.destinations.push_back(destination);
   return *this;
 }
 
-StepRef& StepRef::fan_out() {
+StepEdit& StepEdit::fan_out() {
   step_.fan_out = true;
   return *this;
 }
 
-StepRef StepList::move(uint32_t channel, uint64_t bytes, std::vector<Range> sources,
-                       std::vector<Range> destinations) {
+StepEdit StepList::move(uint32_t channel, uint64_t bytes, std::vector<Range> sources,
+                        std::vector<Range> destinations) {
   Step step;
   step.channel = channel;
   step.bytes = bytes;
   step.sources = std::move(sources);
   step.destinations = std::move(destinations);
   steps_.push_back(std::move(step));
-  return StepRef(steps_.back(), size() - 1);
+  return StepEdit(steps_.back(), size() - 1);
 }
 
-StepRef StepList::handshake(uint32_t channel) {
+StepEdit StepList::handshake(uint32_t channel) {
   return move(channel, 0, {}, {});
 }
 

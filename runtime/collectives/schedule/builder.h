@@ -10,7 +10,7 @@
 namespace ccl {
 
 // "No step": where a step would be named in an `after` list.
-constexpr uint32_t kNoStep = 0xFFFFFFFF;
+constexpr uint32_t kNoId = 0xFFFFFFFF;
 // Chunks, parts, slices and slots are multiples of this many bytes (collectives.md 1.3).
 constexpr uint64_t kCutBytes = 64;
 
@@ -51,16 +51,16 @@ inline Range channel_of(uint32_t rank, uint64_t offset) {
 }
 
 // Fluent view of the step last added: list.move(...).wait(ready).signal(to, data).after(id).
-class StepRef {
+class StepEdit {
  public:
-  explicit StepRef(Step& step, uint32_t id) : step_(step), id_(id) {}
+  explicit StepEdit(Step& step, uint32_t id) : step_(step), id_(id) {}
 
-  StepRef& wait(uint32_t event, uint32_t signals = 1);
-  StepRef& signal(uint32_t rank, uint32_t event);
-  StepRef& after(uint32_t id);  // kNoStep and repeated ids are ignored
-  StepRef& after(const std::vector<uint32_t>& ids);
-  StepRef& to(Range destination);
-  StepRef& fan_out();
+  StepEdit& wait(uint32_t event, uint32_t signals = 1);
+  StepEdit& signal(uint32_t rank, uint32_t event);
+  StepEdit& after(uint32_t id);  // kNoId and repeated ids are ignored
+  StepEdit& after(const std::vector<uint32_t>& ids);
+  StepEdit& to(Range destination);
+  StepEdit& fan_out();
 
   uint32_t id() const { return id_; }
 
@@ -73,9 +73,9 @@ class StepRef {
 class StepList {
  public:
   // The references are valid until the next step is added.
-  StepRef move(uint32_t channel, uint64_t bytes, std::vector<Range> sources,
-               std::vector<Range> destinations);
-  StepRef handshake(uint32_t channel);  // no bytes: waits and signals only
+  StepEdit move(uint32_t channel, uint64_t bytes, std::vector<Range> sources,
+                std::vector<Range> destinations);
+  StepEdit handshake(uint32_t channel);  // no bytes: waits and signals only
 
   uint32_t size() const { return static_cast<uint32_t>(steps_.size()); }
   Steps take() { return std::move(steps_); }
