@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "driver/ndl/ndl.h"
+#include "runtime/load/collective_group.h"
 #include "runtime/nrt/environment.h"
 #include "runtime/nrt/sys_trace.h"
 
@@ -266,7 +267,7 @@ base::Result<std::shared_ptr<Communicator>> Runtime::communicator(Core& core, ui
                      "; another world on the same core is not supported",
                  base::Fault::kUnsupported);
   }
-  auto made = Communicator::create({core.map().gen, core.device().chip(), core.nc()}, rank, world);
+  auto made = Communicator::create(position_of(core), rank, world);
   if (!made) return made.error();
   slot = *made;
   return slot;
