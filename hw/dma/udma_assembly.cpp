@@ -244,15 +244,22 @@ void UdmaEngine::check_addresses(Packet& packet) {
 // The bytes of a copy that takes as long on the engine. A copy takes as long as its bytes are
 // written, each of its copies. A reduction reads its sources at the copy rate and makes its result
 // at twice the accumulate factor: with factor 1/2 two sources take twice as long as a copy of the
-// result. Its copies are written meanwhile.
+// result; of small elements it makes so many in a time at most. Its copies are written meanwhile.
 uint64_t UdmaEngine::engine_bytes(const Packet& packet) const {
-  if (!packet.compute || run_.headers[packet.header].op.plain()) return packet.bytes;
+  if (!packet.compute) return packet.bytes;
+  const contract::DmaCompute& op = run_.headers[packet.header].op;
+  if (op.plain()) return packet.bytes;
   const TimingParams& timing = context_.timing;
+  const uint64_t result = packet.bytes / packet.copies;
   const uint64_t den = timing.dma_accumulate_den;
   const uint64_t num = timing.dma_accumulate_num;
   const uint64_t read = packet.source_bytes * den / (2 * num);
-  const uint64_t made = packet.bytes / packet.copies * den / num;
-  return std::max({read, made, uint64_t{packet.bytes}});
+  uint64_t bytes = std::max({read, result * den / num, uint64_t{packet.bytes}});
+  if (packet.sources > 1) {
+    const base::Ps floor = timing.dma_compute.time_for(result / contract::dtype_size(op.dst));
+    bytes = std::max(bytes, resource_.rate().bytes_in(floor));
+  }
+  return bytes;
 }
 
 void UdmaEngine::charge(Packet& packet) {

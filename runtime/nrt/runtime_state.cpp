@@ -134,6 +134,7 @@ int Runtime::mark(CoreRange range, uint32_t count, uint32_t* available) {
       return 0;
     }
     ndl_crwl_nc_range_unmark(marks_.data(), marks_.size() * sizeof marks_[0]);
+    std::fill(marks_.begin(), marks_.end(), 0);
     result = -1;
     *available = 0;
     from = first + lnc_ - first % lnc_;

@@ -88,20 +88,6 @@ TEST(Compute, PartialOverlapReadsAllSourcesFirst) {
   }
 }
 
-TEST(Compute, CostsHalfTheThroughputForTwoSources) {
-  DmaBench b;
-  auto p = b.setup(0, 0);
-  contract::DmaCompute add;
-  add.src = add.dst = contract::DType::kBf16;
-  add.sources = 2;
-  b.push(p.tx, add.pack(0));
-  b.push(p.tx, {34000, desc::kOpCompute, b.hbm(0, kA)});
-  b.push(p.tx, {34000 | desc::kLast, desc::kOpCompute, b.hbm(0, kB)});
-  b.push(p.rx, desc::rx(b.hbm(0, kC), 34000, 0));
-  b.doorbell(p, 3, 1);
-  EXPECT_EQ(b.run(), 770'000u + 4'000'000 + 2000);
-}
-
 // Pushes a compute packet: sources of `bytes` each, then one receive descriptor per destination.
 void push_compute(DmaBench& b, QueuePair& p, const contract::DmaCompute& op,
                   const std::vector<uint64_t>& sources, uint32_t bytes,
@@ -120,6 +106,47 @@ contract::DmaCompute operation(contract::DType type, uint8_t sources, uint8_t co
   op.sources = sources;
   op.copies = copies;
   return op;
+}
+
+TEST(Compute, CostsHalfTheThroughputForTwoSources) {
+  DmaBench b;
+  auto p = b.setup(0, 0);
+  push_compute(b, p, operation(contract::DType::kFp32, 2, 1), {b.hbm(0, kA), b.hbm(0, kB)}, 34000,
+               {{b.hbm(0, kC), 34000}});
+  b.doorbell(p, 3, 1);
+  EXPECT_EQ(b.run(), 770'000u + 4'000'000 + 2000);
+}
+
+// 2.5 elements per nanosecond, if that is slower than the bytes; of one source there is no limit.
+TEST(Compute, SmallElementsAreMadeOneByOne) {
+  struct Case {
+    contract::DType from, to;
+    uint8_t sources, copies;
+    base::Ps time;
+  };
+  using contract::DType;
+  for (const Case& c : {Case{DType::kUint8, DType::kUint8, 2, 1, 13'600'000},
+                        Case{DType::kUint8, DType::kUint8, 2, 4, 13'600'000},
+                        Case{DType::kUint8, DType::kUint8, 16, 1, 32'000'000},
+                        Case{DType::kBf16, DType::kBf16, 2, 1, 6'800'000},
+                        Case{DType::kUint8, DType::kFp32, 2, 1, 16'000'000},
+                        Case{DType::kUint8, DType::kInt8, 1, 1, 4'000'000}}) {
+    DmaBench b;
+    auto p = b.setup(0, 0);
+    contract::DmaCompute op = operation(c.from, c.sources, c.copies);
+    op.dst = c.to;
+    const uint32_t bytes = 34000;
+    const uint32_t result =
+        bytes / contract::dtype_size(c.from) * contract::dtype_size(c.to) * c.copies;
+    std::vector<Buffer> to(result / 34000, {b.hbm(0, kC), 34000});
+    push_compute(b, p, op, std::vector<uint64_t>(c.sources, b.hbm(0, kA)), bytes, to);
+    b.doorbell(p, p.tx.index, p.rx.index);
+    const auto buffers = 1000 * std::max<base::Ps>(c.sources, to.size());
+    const base::Ps time = b.run() - 770'000 - buffers;
+    EXPECT_EQ(b.counters.packets, 1u);
+    EXPECT_GE(time, c.time);
+    EXPECT_LE(time, c.time + 60);  // a byte at most
+  }
 }
 
 TEST(Copies, OfAReductionAreAllTheSame) {
