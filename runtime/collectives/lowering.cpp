@@ -62,10 +62,12 @@ class Lowering {
     EngineRange engines;
   };
   struct Channel {
-    std::vector<bool> ordered;  // by ordinal: the step has bytes
-    uint32_t completed = 0;     // ordered steps waited for
-    uint32_t fanned_out = 0;    // fan-out steps in flight
-    uint32_t next_engine = 0;   // of steps on one engine
+    std::vector<bool> ordered;            // by ordinal: the step has bytes
+    uint32_t completed = 0;               // ordered steps waited for
+    uint32_t fanned_out = 0;              // fan-out steps in flight
+    uint32_t next_engine = 0;             // of steps on one engine
+    std::vector<uint32_t> followed;       // steps that later ones follow without a wait
+    std::map<uint32_t, uint32_t> fences;  // by first engine: the last step with a DMB
   };
 
   base::Error broken(const std::string& what) const {
@@ -191,6 +193,13 @@ class Lowering {
 
   // ---- Order within a channel
 
+  // What it takes that a step starts when an earlier one, which shares its engines, is complete.
+  enum class Order : uint8_t {
+    kQueue,  // nothing: they touch different bytes, and signals follow the data of their queue
+    kFence,  // a DMB: what they share is on the same engine
+    kWait,   // the CC-core waits
+  };
+
   bool in_flight(const Step& step, uint32_t before) const {
     const Issued& issued = issued_[before];
     if (!issued.data) return false;
@@ -198,24 +207,27 @@ class Lowering {
     return issued.fan_out ? c.fanned_out != 0 : issued.ordinal >= c.completed;
   }
 
-  // True if the parts of `step` and `before` on different engines do not meet: one engine, or equal
-  // cuts and every pair of overlapping ranges coincides. Then queue order with a DMB is enough.
-  bool same_engine_only(const Step& before, const Step& step) const {
-    if (layout_.per_step() == 1) return true;
-    if (before.bytes != step.bytes) return false;
-    const auto meet_badly = [&](const std::vector<Range>& a, const std::vector<Range>& b) {
-      for (const Range& x : a) {
-        for (const Range& y : b) {
-          const uint64_t px = address(x);
-          const uint64_t py = address(y);
-          if (px != py && px < py + step.bytes && py < px + step.bytes) return true;
-        }
+  // Ranges that overlap: none, the same ones with equal cuts over the engines, or any.
+  Order meet(const std::vector<Range>& a, uint64_t a_bytes, const std::vector<Range>& b,
+             uint64_t b_bytes) const {
+    Order order = Order::kQueue;
+    for (const Range& x : a) {
+      for (const Range& y : b) {
+        const uint64_t px = address(x);
+        const uint64_t py = address(y);
+        if (px >= py + b_bytes || py >= px + a_bytes) continue;
+        const bool fits = layout_.per_step() == 1 || (px == py && a_bytes == b_bytes);
+        if (!fits) return Order::kWait;
+        order = Order::kFence;
       }
-      return false;
-    };
-    return !meet_badly(before.destinations, step.sources) &&
-           !meet_badly(before.sources, step.destinations) &&
-           !meet_badly(before.destinations, step.destinations);
+    }
+    return order;
+  }
+
+  Order order_of(const Step& before, const Step& step) const {
+    return std::max({meet(before.destinations, before.bytes, step.sources, step.bytes),
+                     meet(before.sources, before.bytes, step.destinations, step.bytes),
+                     meet(before.destinations, before.bytes, step.destinations, step.bytes)});
   }
 
   EngineRange next_engines(uint32_t channel) {
@@ -226,25 +238,56 @@ class Lowering {
     return engines;
   }
 
-  // Makes the step follow those in its `after`: chooses its engines, true if it needs a DMB.
-  bool follow(const Step& step, EngineRange* engines) {
-    bool barrier = false;
+  // The steps that this one must follow: its own `after`, and what earlier steps of the channel
+  // follow without having been waited for: steps start in their order.
+  std::vector<uint32_t> predecessors(const Step& step) {
+    std::vector<uint32_t>& followed = channels_[step.channel].followed;
     for (const uint32_t id : step.after) {
-      if (!in_flight(step, id) || issued_[id].fan_out || !same_engine_only(steps_[id], step)) {
-        continue;
-      }
-      *engines = issued_[id].engines;
-      barrier = true;
-      break;
+      if (std::find(followed.begin(), followed.end(), id) == followed.end()) followed.push_back(id);
     }
-    if (!barrier) *engines = next_engines(step.channel);
-    for (const uint32_t id : step.after) {
+    return followed;
+  }
+
+  void forget_completed(const Step& step) {
+    std::vector<uint32_t>& followed = channels_[step.channel].followed;
+    followed.erase(std::remove_if(followed.begin(), followed.end(),
+                                  [&](uint32_t id) { return !in_flight(step, id); }),
+                   followed.end());
+  }
+
+  // Makes a step with bytes follow its predecessors: chooses its engines, true if it needs a DMB.
+  bool follow(const Step& step, EngineRange* engines) {
+    const std::vector<uint32_t> ids = predecessors(step);
+    // A fan-out spreads over the engines, so its steps cannot queue behind one of them.
+    const bool spread = step.fan_out && layout_.per_step() < layout_.share();
+    const auto leader = std::find_if(ids.begin(), ids.end(), [&](uint32_t id) {
+      return in_flight(step, id) && !issued_[id].fan_out;
+    });
+    *engines =
+        spread || leader == ids.end() ? next_engines(step.channel) : issued_[*leader].engines;
+    bool barrier = false;
+    for (const uint32_t id : ids) {
       if (!in_flight(step, id)) continue;
-      const bool queued = barrier && !issued_[id].fan_out && same_engine_only(steps_[id], step) &&
-                          issued_[id].engines.first == engines->first;
-      if (!queued) complete(step.channel, id);
+      const Issued& before = issued_[id];
+      const bool same = before.engines.first == engines->first;
+      const Order order = order_of(steps_[id], step);
+      if (spread || before.fan_out || !same || order == Order::kWait) {
+        complete(step.channel, id);
+      } else if (order == Order::kFence && !fenced(step.channel, engines->first, id)) {
+        barrier = true;
+      }
+    }
+    forget_completed(step);
+    if (barrier) {
+      channels_[step.channel].fences[engines->first] = static_cast<uint32_t>(issued_.size());
     }
     return barrier;
+  }
+
+  // A later step than `id` on these engines has a DMB: what comes now queues behind it.
+  bool fenced(uint32_t channel, uint32_t engine, uint32_t id) const {
+    const auto fence = channels_[channel].fences.find(engine);
+    return fence != channels_[channel].fences.end() && fence->second > id;
   }
 
   void complete(uint32_t channel, uint32_t id) {
@@ -282,9 +325,10 @@ class Lowering {
     if (issued.data) {
       transfer.barrier = follow(step, &transfer.engines);
     } else {
-      for (const uint32_t id : step.after) {
+      for (const uint32_t id : predecessors(step)) {
         if (in_flight(step, id)) complete(step.channel, id);
       }
+      forget_completed(step);
     }
     for (const Wait& wait : step.waits) wait_event(wait);
     transfer.signals = targets(step);

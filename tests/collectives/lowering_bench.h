@@ -78,6 +78,8 @@ class Bench {
       schedule_ = std::make_unique<base::Result<Schedule>>(
           c_.algorithm(request_, c_.group, options_.schedule));
       ASSERT_TRUE(*schedule_) << schedule_->error().message();
+      const base::Status verified = verify(**schedule_);
+      ASSERT_TRUE(verified) << verified.error().message();
       const uint32_t engines = contract::kDmaPerNc * c_.group.topology.lnc;
       needs_ = needs_of((*schedule_)->shape, engines, c_.cc_count);
     } else {
@@ -246,8 +248,12 @@ class Bench {
       const bool undefined = c_.kind == OpKind::kReduce && rank != c_.root;
       // In place, later executions work on the result of earlier ones: only the first is checked.
       if ((!c_.in_place || c_.executions == 1) && !undefined) {
-        const bool equal = output(rank) == expected(rank);
-        EXPECT_TRUE(equal) << "rank " << rank << "\n" << text;
+        const Bytes is = output(rank);
+        const Bytes wanted = expected(rank);
+        const auto differ = std::mismatch(is.begin(), is.end(), wanted.begin(), wanted.end());
+        EXPECT_EQ(differ.first, is.end())
+            << "rank " << rank << ", byte " << differ.first - is.begin() << "\n"
+            << text;
       }
       const Bytes& words = machine_.memory(members_[rank].chip, members_[rank].one_word);
       EXPECT_EQ(words[64], c_.executions) << "completions of rank " << rank;
