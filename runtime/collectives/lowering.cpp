@@ -40,7 +40,7 @@ class Lowering {
         completion_(completion),
         options_(options),
         layout_(schedule.shape, own_.engines(), own_.cc_count),
-        descriptors_(schedule.shape.request, own_.one_word, own_.engines(), options.packet_bytes),
+        descriptors_(schedule.shape.request, own_.weights, own_.engines(), options.packet_bytes),
         channels_(schedule.shape.channels),
         taken_(schedule.shape.events.size(), 0) {}
 
@@ -48,8 +48,12 @@ class Lowering {
     for (const Step& step : steps_) {
       if (base::Status s = check(step); !s.ok()) return s.error();
     }
+    count_fan_outs();
     start();
-    for (const Step& step : steps_) issue(step);
+    for (const Step& step : steps_) {
+      issue(step);
+      ++issuing_;
+    }
     finish();
     return result();
   }
@@ -62,12 +66,13 @@ class Lowering {
     EngineRange engines;
   };
   struct Channel {
-    std::vector<bool> ordered;            // by ordinal: the step has bytes
-    uint32_t completed = 0;               // ordered steps waited for
-    uint32_t fanned_out = 0;              // fan-out steps in flight
-    uint32_t next_engine = 0;             // of steps on one engine
-    std::vector<uint32_t> followed;       // steps that later ones follow without a wait
-    std::map<uint32_t, uint32_t> fences;  // by first engine: the last step with a DMB
+    std::vector<bool> ordered;       // by ordinal: the step has bytes
+    uint32_t completed = 0;          // ordered steps waited for
+    uint32_t fanned_out = 0;         // fan-out steps in flight
+    uint32_t next_engine = 0;        // in the share
+    std::vector<uint32_t> followed;  // steps that later ones follow without a wait
+    // By engines: the last step with a DMB.
+    std::map<std::pair<uint32_t, uint32_t>, uint32_t> fences;
   };
 
   base::Error broken(const std::string& what) const {
@@ -165,40 +170,32 @@ class Lowering {
     Channel& c = channels_[channel];
     for (; c.completed <= ordinal; ++c.completed) {
       if (!c.ordered[c.completed]) continue;
-      wait_done(channel, layout_.done(channel, c.completed), layout_.per_step());
+      wait_done(channel, layout_.done(channel, c.completed), kSignal);
     }
   }
 
   void complete_fan_out(uint32_t channel) {
     uint32_t& steps = channels_[channel].fanned_out;
     if (steps == 0) return;
-    wait_done(channel, layout_.fan_out(channel), steps * layout_.per_step());
+    wait_done(channel, layout_.fan_out(channel), steps * kSignal);
     steps = 0;
   }
 
   void wait_event(const Wait& wait) {
     const Event& event = shape_.events[wait.event];
     const uint32_t base = own_.cc[layout_.slot(event.channel)].signal_base;
-    const uint32_t each = layout_.per_step();
     if (event.lane) {
       for (uint32_t i = 0; i < wait.signals; ++i) {
         const uint32_t n = taken_[wait.event]++;
-        program(event.channel).wait(Op::kSemWait, base + layout_.signal(wait.event, n), each);
+        program(event.channel).wait(Op::kSemWait, base + layout_.signal(wait.event, n), kSignal);
       }
     } else if (wait.signals != 0) {
       program(event.channel)
-          .wait(Op::kSemWait, base + layout_.signal(wait.event, 0), wait.signals * each);
+          .wait(Op::kSemWait, base + layout_.signal(wait.event, 0), wait.signals * kSignal);
     }
   }
 
   // ---- Order within a channel
-
-  // What it takes that a step starts when an earlier one, which shares its engines, is complete.
-  enum class Order : uint8_t {
-    kQueue,  // nothing: they touch different bytes, and signals follow the data of their queue
-    kFence,  // a DMB: what they share is on the same engine
-    kWait,   // the CC-core waits
-  };
 
   bool in_flight(const Step& step, uint32_t before) const {
     const Issued& issued = issued_[before];
@@ -207,35 +204,74 @@ class Lowering {
     return issued.fan_out ? c.fanned_out != 0 : issued.ordinal >= c.completed;
   }
 
+  // What it takes that a step starts when an earlier one, whose engines it uses too, is complete.
+  enum class Order : uint8_t {
+    kQueue,  // nothing: they touch different bytes, and signals follow the data of their queue
+    kFence,  // a DMB, if they use the same engines: what they share is on one engine
+    kWait,   // the CC-core waits
+  };
+
   // Ranges that overlap: none, the same ones with equal cuts over the engines, or any.
   Order meet(const std::vector<Range>& a, uint64_t a_bytes, const std::vector<Range>& b,
-             uint64_t b_bytes) const {
+             uint64_t b_bytes, bool one_engine) const {
     Order order = Order::kQueue;
     for (const Range& x : a) {
       for (const Range& y : b) {
         const uint64_t px = address(x);
         const uint64_t py = address(y);
         if (px >= py + b_bytes || py >= px + a_bytes) continue;
-        const bool fits = layout_.per_step() == 1 || (px == py && a_bytes == b_bytes);
-        if (!fits) return Order::kWait;
+        if (!one_engine && (px != py || a_bytes != b_bytes)) return Order::kWait;
         order = Order::kFence;
       }
     }
     return order;
   }
 
-  Order order_of(const Step& before, const Step& step) const {
-    return std::max({meet(before.destinations, before.bytes, step.sources, step.bytes),
-                     meet(before.sources, before.bytes, step.destinations, step.bytes),
-                     meet(before.destinations, before.bytes, step.destinations, step.bytes)});
+  Order order_of(uint32_t id, const Step& step, const EngineRange& engines) const {
+    const Step& before = steps_[id];
+    const EngineRange& used = issued_[id].engines;
+    const bool same = used.first == engines.first && used.count == engines.count;
+    // Its signals say that the earlier step is complete, so they must follow all of its parts.
+    const bool covered =
+        engines.first <= used.first && used.first + used.count <= engines.first + engines.count;
+    if (!covered) return Order::kWait;
+    const bool one = engines.count == 1;
+    const Order order =
+        std::max({meet(before.destinations, before.bytes, step.sources, step.bytes, one),
+                  meet(before.sources, before.bytes, step.destinations, step.bytes, one),
+                  meet(before.destinations, before.bytes, step.destinations, step.bytes, one)});
+    return order == Order::kFence && !same ? Order::kWait : order;
   }
 
-  EngineRange next_engines(uint32_t channel) {
-    EngineRange engines{layout_.first_engine(channel), layout_.per_step()};
-    if (engines.count < layout_.share()) {
-      engines.first += channels_[channel].next_engine++ % layout_.share();
-    }
+  // Steps take the engines of the share in turns.
+  EngineRange next_engines(const Step& step) {
+    const uint32_t together = step.fan_out ? fan_outs_[issuing_] : 1;
+    EngineRange engines{layout_.first_engine(step.channel),
+                        layout_.engines_of(step.bytes, together)};
+    uint32_t& next = channels_[step.channel].next_engine;
+    next = (next + engines.count - 1) / engines.count * engines.count % layout_.share();
+    engines.first += next;
+    next += engines.count;
     return engines;
+  }
+
+  // For every fan-out step, how many of its channel are in flight together.
+  void count_fan_outs() {
+    fan_outs_.assign(steps_.size(), 0);
+    std::vector<std::vector<uint32_t>> together(shape_.channels);
+    const auto close = [&](uint32_t channel) {
+      for (const uint32_t at : together[channel]) {
+        fan_outs_[at] = static_cast<uint32_t>(together[channel].size());
+      }
+      together[channel].clear();
+    };
+    for (uint32_t at = 0; at < steps_.size(); ++at) {
+      const Step& step = steps_[at];
+      // What a fan-out or its successors wait for, or what stands between, ends a row.
+      if (!step.fan_out || !step.after.empty() || !step.waits.empty()) close(step.channel);
+      if (step.fan_out && step.bytes != 0) together[step.channel].push_back(at);
+    }
+    for (uint32_t c = 0; c < shape_.channels; ++c) close(c);
   }
 
   // The steps that this one must follow: its own `after`, and what earlier steps of the channel
@@ -255,38 +291,47 @@ class Lowering {
                    followed.end());
   }
 
+  // Engines that can queue the step behind one that it follows: those, or more that contain them.
+  EngineRange engines_behind(const EngineRange& used, const Step& step) const {
+    EngineRange engines = used;
+    engines.count = std::max(used.count, layout_.engines_of(step.bytes, 1));
+    const uint32_t base = layout_.first_engine(step.channel);
+    engines.first = base + (used.first - base) / engines.count * engines.count;
+    return engines;
+  }
+
   // Makes a step with bytes follow its predecessors: chooses its engines, true if it needs a DMB.
   bool follow(const Step& step, EngineRange* engines) {
     const std::vector<uint32_t> ids = predecessors(step);
-    // A fan-out spreads over the engines, so its steps cannot queue behind one of them.
-    const bool spread = step.fan_out && layout_.per_step() < layout_.share();
+    // A fan-out spreads over the engines: its steps do not queue behind one of them.
+    const bool spread = step.fan_out && fan_outs_[issuing_] > 1;
     const auto leader = std::find_if(ids.begin(), ids.end(), [&](uint32_t id) {
       return in_flight(step, id) && !issued_[id].fan_out;
     });
-    *engines =
-        spread || leader == ids.end() ? next_engines(step.channel) : issued_[*leader].engines;
+    *engines = spread || leader == ids.end() ? next_engines(step)
+                                             : engines_behind(issued_[*leader].engines, step);
     bool barrier = false;
     for (const uint32_t id : ids) {
       if (!in_flight(step, id)) continue;
-      const Issued& before = issued_[id];
-      const bool same = before.engines.first == engines->first;
-      const Order order = order_of(steps_[id], step);
-      if (spread || before.fan_out || !same || order == Order::kWait) {
+      const Order order = order_of(id, step, *engines);
+      if (spread || issued_[id].fan_out || order == Order::kWait) {
         complete(step.channel, id);
-      } else if (order == Order::kFence && !fenced(step.channel, engines->first, id)) {
+      } else if (order == Order::kFence && !fenced(step.channel, *engines, id)) {
         barrier = true;
       }
     }
     forget_completed(step);
-    if (barrier) {
-      channels_[step.channel].fences[engines->first] = static_cast<uint32_t>(issued_.size());
-    }
+    if (barrier) channels_[step.channel].fences[key(*engines)] = issuing_;
     return barrier;
   }
 
+  static std::pair<uint32_t, uint32_t> key(const EngineRange& engines) {
+    return {engines.first, engines.count};
+  }
+
   // A later step than `id` on these engines has a DMB: what comes now queues behind it.
-  bool fenced(uint32_t channel, uint32_t engine, uint32_t id) const {
-    const auto fence = channels_[channel].fences.find(engine);
+  bool fenced(uint32_t channel, const EngineRange& engines, uint32_t id) const {
+    const auto fence = channels_[channel].fences.find(key(engines));
     return fence != channels_[channel].fences.end() && fence->second > id;
   }
 
@@ -338,7 +383,7 @@ class Lowering {
     issued_.push_back(issued);
     if (issued.data) return move(step, std::move(transfer));
     for (const uint64_t target : transfer.signals) {
-      program(step.channel).emit(Op::kSemAdd, layout_.per_step(), target);
+      program(step.channel).emit(Op::kSemAdd, kSignal, target);
     }
   }
 
@@ -432,7 +477,9 @@ class Lowering {
   std::vector<Issued> issued_;
   std::vector<uint32_t> taken_;                             // by event: signals of a lane
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> sent_;  // by rank and event: signals to a lane
+  std::vector<uint32_t> fan_outs_;                          // by step
   uint32_t checked_ = 0;
+  uint32_t issuing_ = 0;  // index of the step
 };
 
 base::Error invalid(const std::string& what) {

@@ -154,6 +154,7 @@ class Execution {
     }
   }
 
+  // The first CC-core of a stream reports its operations.
   void note_cc(uint32_t stream, const contract::NqEntry& entry) {
     StreamProgress& progress = streams_[stream];
     const uint32_t op_index = entry.payload & contract::cc_notify::kOpMask;
