@@ -90,6 +90,8 @@ class Rings {
       if (port_fabric() && order.size() > 1) {
         s.in = port_core(device, direction(device, order[(i + order.size() - 1) % order.size()]));
         s.out = port_core(device, direction(device, order[(i + 1) % order.size()]));
+        // 2.3: on nodes 1 and 3 of an UltraServer the cores are numbered the other way round.
+        if (chips_[s.chip].chip / kTorusChips % 2 == 1) s = {s.chip, 3 - s.in, 3 - s.out};
       }
       out.push_back(s);
     }
@@ -141,11 +143,17 @@ class Rings {
       if (*rows.rbegin() - first == 3) first = 3;  // rows 3 and 0 join by the wrap
       if (rows.count((first + 1) % 4) == 0) return {};
     }
+    // Starting at column 0 of an odd row, the turns of two rows would not cross the dies.
+    const uint32_t column = rows.size() == 2 ? first % 2 : 0;
     std::vector<uint32_t> order;
-    for (uint32_t col = 0; col < kColumns; ++col) order.push_back(first * kColumns + col);
+    for (uint32_t i = 0; i < kColumns; ++i) {
+      order.push_back(first * kColumns + (column + i) % kColumns);
+    }
     if (rows.size() == 2) {
       const uint32_t second = (first + 1) % 4;
-      for (uint32_t col = kColumns; col-- > 0;) order.push_back(second * kColumns + col);
+      for (uint32_t i = kColumns; i-- > 0;) {
+        order.push_back(second * kColumns + (column + i) % kColumns);
+      }
     }
     if (first % 2 == 1) std::reverse(order.begin(), order.end());
     return both(node, {order});
@@ -164,16 +172,15 @@ class Rings {
       if (devices(chips) != same) return;
     }
     const bool joined = joined_nodes();
-    const size_t channels = node_cycles(nodes_.begin()->second).size();
-    for (uint32_t c = 0; c < channels; ++c) {
-      // Each channel is cut elsewhere, so that the channels leave the node by different chips.
-      const size_t cut = c * same.size() / channels;
+    const std::vector<size_t> cuts = choose_cuts(node_cycles(nodes_.begin()->second));
+    for (uint32_t c = 0; c < cuts.size(); ++c) {
       ChipRing ring;
       ring.by_ports = joined && port_fabric();
       bool back = false;
       for (const auto& [node, chips] : nodes_) {
         Stops stops = node_cycles(chips)[c];
-        std::rotate(stops.begin(), stops.begin() + static_cast<std::ptrdiff_t>(cut), stops.end());
+        std::rotate(stops.begin(), stops.begin() + static_cast<std::ptrdiff_t>(cuts[c]),
+                    stops.end());
         // Direct links join equal devices: the next node starts where this one ends.
         if (joined && back) stops = reversed(std::move(stops));
         back = !back;
@@ -181,6 +188,25 @@ class Rings {
       }
       rings_.push_back(std::move(ring));
     }
+  }
+
+  // Where each cycle of a node is cut: so that the channels enter and leave it by different chips.
+  static std::vector<size_t> choose_cuts(const std::vector<Stops>& cycles) {
+    std::set<uint32_t> used;
+    std::vector<size_t> cuts;
+    for (const Stops& stops : cycles) {
+      size_t cut = 0;
+      for (size_t i = 0; i < stops.size(); ++i) {
+        const uint32_t last = stops[(i + stops.size() - 1) % stops.size()].chip;
+        if (used.count(stops[i].chip) + used.count(last) != 0) continue;
+        cut = i;
+        break;
+      }
+      used.insert(stops[cut].chip);
+      used.insert(stops[(cut + stops.size() - 1) % stops.size()].chip);
+      cuts.push_back(cut);
+    }
+    return cuts;
   }
 
   // Every chip has a link to its equals on the next node, round an even number of nodes.
