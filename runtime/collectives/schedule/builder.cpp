@@ -81,6 +81,11 @@ StepEdit& StepEdit::after(const std::vector<uint32_t>& ids) {
   return *this;
 }
 
+StepEdit& StepEdit::from(Range source) {
+  step_.sources.push_back(source);
+  return *this;
+}
+
 StepEdit& StepEdit::to(Range destination) {
   step_.destinations.push_back(destination);
   return *this;

@@ -59,6 +59,7 @@ class StepEdit {
   StepEdit& signal(uint32_t rank, uint32_t event);
   StepEdit& after(uint32_t id);  // kNoId and repeated ids are ignored
   StepEdit& after(const std::vector<uint32_t>& ids);
+  StepEdit& from(Range source);
   StepEdit& to(Range destination);
   StepEdit& fan_out();
 
