@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <string>
+
+#include "runtime/collectives/schedule/ports.h"
 
 namespace ccl {
 namespace {
@@ -20,19 +21,11 @@ constexpr uint32_t kTB[] = {0, 4, 8, 12, 13, 1, 5, 9, 10, 14, 2, 6, 7, 11, 15, 3
 constexpr uint32_t kDA[] = {0, 1, 2, 3, 7, 6, 5, 9, 13, 12, 15, 14, 10, 11, 8, 4};
 constexpr uint32_t kDB[] = {0, 12, 8, 9, 10, 6, 2, 14, 13, 1, 5, 4, 7, 11, 15, 3};
 
-// 2.3: directions of the ports owned by cores 0 to 3, by parity of row and column.
-constexpr const char* kPorts[2][2] = {{"WSEN", "NWSE"}, {"SENW", "ENWS"}};
-
-// Direction of the move between neighbours of the 4x4 torus.
-char direction(uint32_t from, uint32_t to) {
+// Port of the move between neighbours of the 4x4 torus.
+Port port_towards(uint32_t from, uint32_t to) {
   const uint32_t rows = (to / kColumns + 4 - from / kColumns) % 4;
-  if (rows != 0) return rows == 1 ? 'S' : 'N';
-  return (to % kColumns + 4 - from % kColumns) % 4 == 1 ? 'E' : 'W';
-}
-
-uint32_t port_core(uint32_t device, char towards) {
-  const std::string ports = kPorts[device / kColumns % 2][device % kColumns % 2];
-  return static_cast<uint32_t>(ports.find(towards));
+  if (rows != 0) return rows == 1 ? Port::kSouth : Port::kNorth;
+  return (to % kColumns + 4 - from % kColumns) % 4 == 1 ? Port::kEast : Port::kWest;
 }
 
 Stops reversed(Stops stops) {
@@ -88,10 +81,11 @@ class Rings {
       const uint32_t device = order[i];
       ChipStop s = stop(chip_of[device], c);
       if (port_fabric() && order.size() > 1) {
-        s.in = port_core(device, direction(device, order[(i + order.size() - 1) % order.size()]));
-        s.out = port_core(device, direction(device, order[(i + 1) % order.size()]));
-        // 2.3: on nodes 1 and 3 of an UltraServer the cores are numbered the other way round.
-        if (chips_[s.chip].chip / kTorusChips % 2 == 1) s = {s.chip, 3 - s.in, 3 - s.out};
+        const uint32_t previous = order[(i + order.size() - 1) % order.size()];
+        const uint32_t next = order[(i + 1) % order.size()];
+        const uint32_t z = chips_[s.chip].chip / kTorusChips;
+        s.in = port_owners(device, z, port_towards(device, previous)).front();
+        s.out = port_owners(device, z, port_towards(device, next)).front();
       }
       out.push_back(s);
     }

@@ -230,7 +230,10 @@ void Execution::signal(uint32_t id, const Clock& at_end) {
       if (!state.gathered) state.gathered = empty_clock();
       state.gathered->merge(at_end);
       ++state.count;
-      gather_signals_.push_back({id, s, at_end.started_ranks()});
+      // Signals of one rank come in the order of its operations.
+      if (p_.use(s.rank, s.event).many_ranks) {
+        gather_signals_.push_back({id, s, at_end.started_ranks()});
+      }
     }
     const uint32_t waiter = s.rank * shape_.channels + shape_.events[s.event].channel;
     if (!queued_[waiter]) ready_.push_back(waiter);

@@ -132,6 +132,7 @@ class Checker {
     EventUse& use = p_.use(signal.rank, signal.event);
     ++use.sent;
     if (use.producer == kNoStep) use.producer = p_.refs[id].track;
+    if (use.producer / shape_.channels != p_.refs[id].rank) use.many_ranks = true;
     if (!shape_.events[signal.event].lane) return {};
     if (p_.step(id).fan_out) {
       return schedule_error(p_.name(id) + " fans out and signals lane " + number(signal.event) +

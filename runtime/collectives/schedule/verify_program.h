@@ -13,6 +13,7 @@ struct EventUse {
   uint64_t sent = 0;
   uint64_t taken = 0;
   uint32_t waits = 0;
+  bool many_ranks = false;      // signal it
   uint32_t producer = kNoStep;  // track of the first signal
   uint32_t waiter = kNoStep;    // the last step that waits
 };
