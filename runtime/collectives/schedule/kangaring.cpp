@@ -19,6 +19,7 @@ namespace {
 
 constexpr uint32_t kMaxRanks = 256;  // collectives.md 2.6
 constexpr size_t kMaxDestinations = 4;
+constexpr uint64_t kLast = 1ull << 32;  // a time after all hops
 
 // Primary first, then the secondaries by ascending core.
 using Members = std::vector<uint32_t>;
@@ -56,12 +57,14 @@ class KangaProgram {
   void write() {
     const uint32_t all = slices_of_all();
     incoming_ = reduces(request_.kind) ? all - slices_of(i_ + m_ - 1) : 0;
+    list_.at(0);
     if (will_send(i_ + m_ - 1, all)) list_.handshake(c_).signal(previous_, plan_.credit[c_]);
     for (uint32_t first = 0; first < plan_.slices.count; first += plan_.block) {
       const uint32_t end = std::min(plan_.slices.count, first + plan_.block);
       if (reduces(request_.kind)) reduce(first, end);
       if (gathers()) gather(first, end);
     }
+    list_.at(kLast);
     StepEdit last = list_.handshake(c_);
     last.after(touches_);
     for (uint32_t k = 1; k < own().size(); ++k) last.signal(own()[k], plan_.done[c_]);
@@ -112,10 +115,12 @@ class KangaProgram {
   void reduce(uint32_t first, uint32_t end) {
     for (uint32_t t = 0; t + 1 < m_; ++t) {
       for (uint32_t s = first; s < end; ++s) {
+        list_.at(++time_);
         for (const uint32_t n : groups_[(i_ + 2 * m_ - 1 - t) % m_]) send_partial(t, slice(n, s));
       }
     }
     for (uint32_t s = first; s < end; ++s) {
+      list_.at(++time_);
       for (const uint32_t n : own()) finish(n, slice(n, s));
     }
   }
@@ -169,11 +174,13 @@ class KangaProgram {
   void gather(uint32_t first, uint32_t end) {
     if (request_.kind == OpKind::kAllGather) {
       for (uint32_t s = first; s < end; ++s) {
+        list_.at(++time_);
         for (const uint32_t n : own()) send_own(n, slice(n, s));
       }
     }
     for (uint32_t t = 1; t < m_; ++t) {
       for (uint32_t s = first; s < end; ++s) {
+        list_.at(++time_);
         for (const uint32_t n : groups_[(i_ + m_ - t) % m_]) forward(slice(n, s), t + 1 < m_);
       }
     }
@@ -214,6 +221,7 @@ class KangaProgram {
   uint32_t incoming_ = 0;
   uint32_t consumed_ = 0;
   uint32_t sent_ = 0;
+  uint64_t time_ = 0;  // counts slices and hops, also those without bytes
   bool touched_ = false;
   bool local_ = false;
   std::vector<uint32_t> touches_;  // steps that touch memory of secondaries
@@ -233,13 +241,16 @@ Steps steps_of(const KangaPlan& plan, uint32_t rank) {
     if (primary == rank) {
       KangaProgram(plan, c, g, &list).write();
     } else {
+      list.at(0);
       list.handshake(c).signal(primary, plan.ready[c]);
     }
     const Chunk part = part_of(own, shape.channels, c);
+    list.at(kLast);
     if (copy) {
       list.move(c, part.bytes, {input_of(rank, part.offset - own.offset)},
                 {output_of(rank, part.offset)});
     }
+    list.at(kLast + 1);
     if (primary != rank) list.handshake(c).wait(plan.done[c]);
   }
   return list.take();

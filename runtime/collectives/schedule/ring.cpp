@@ -39,12 +39,14 @@ class RingProgram {
 
   void write() {
     incoming_ = partials(p_ + n_ - 1);
+    list_.at(0);
     if (messages(p_ + n_ - 1) != 0) list_.handshake(c_).signal(previous_, plan_.credit[c_]);
     for (uint32_t first = 0; first < plan_.slices.count; first += plan_.block) {
       const uint32_t end = std::min(plan_.slices.count, first + plan_.block);
       if (reduces(request_.kind)) reduce(first, end);
       if (gathers(request_.kind)) gather(first, end);
     }
+    list_.at(~uint64_t{0});
     if (pending_ != 0) list_.handshake(c_).wait(plan_.data[c_], pending_);
   }
 
@@ -98,6 +100,7 @@ class RingProgram {
   }
 
   void send_partial(uint32_t t, uint32_t s) {
+    list_.at(++time_);
     const Chunk slice = plan_.slices.slice(part(p_ + 2 * n_ - 1 - t), s);
     if (slice.bytes == 0) return;
     const Range own = input_of(self_, slice.offset);
@@ -113,6 +116,7 @@ class RingProgram {
   }
 
   void finish(uint32_t s) {
+    list_.at(++time_);
     const Chunk slice = plan_.slices.slice(part(p_), s);
     if (slice.bytes == 0) return;
     const bool gather = gathers(request_.kind);
@@ -136,6 +140,7 @@ class RingProgram {
     }
     for (uint32_t t = 1; t + 1 < n_; ++t) {
       for (uint32_t s = first; s < end; ++s) {
+        list_.at(++time_);
         const Chunk slice = plan_.slices.slice(part(p_ + n_ - t), s);
         if (slice.bytes == 0) continue;
         StepEdit step = list_.move(c_, slice.bytes, {output_of(self_, slice.offset)}, {});
@@ -151,6 +156,7 @@ class RingProgram {
 
   // The own chunk of an all-gather, to both outputs in one step.
   void send_own(uint32_t s) {
+    list_.at(++time_);
     const Chunk slice = plan_.slices.slice(part(p_), s);
     if (slice.bytes == 0) return;
     StepEdit step =
@@ -172,6 +178,7 @@ class RingProgram {
   uint32_t consumed_ = 0;  // of those
   uint32_t sent_ = 0;      // partial sums
   uint32_t pending_ = 0;   // arrivals that no step has waited for
+  uint64_t time_ = 0;      // counts slices and hops, also those without bytes
   bool touched_ = false;
 };
 

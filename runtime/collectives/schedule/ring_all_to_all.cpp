@@ -31,15 +31,21 @@ class AllToAllProgram {
     const uint32_t rounds = plan_.slices.of(part_);
     if (rounds == 0) return;
     bundles_ = rounds * (n_ - 2);
+    list_.at(0);
     list_.handshake(c_).signal(previous_, plan_.credit[c_]);
     for (uint32_t s = 0; s < rounds; ++s) {
       slice_ = plan_.slices.slice(part_, s);
+      list_.at(uint64_t{s} * n_ + 1);
       first_step();
       list_.move(c_, slice_.bytes, {input_of(self_, self_ * block_ + slice_.offset)},
                  {output_of(self_, self_ * block_ + slice_.offset)});
-      for (uint32_t t = 1; t + 1 < n_; ++t) forward(t);
+      for (uint32_t t = 1; t + 1 < n_; ++t) {
+        list_.at(uint64_t{s} * n_ + 1 + t);
+        forward(t);
+      }
       pending_ += 1;  // the last block for this rank
     }
+    list_.at(~uint64_t{0});
     list_.handshake(c_).wait(plan_.data[c_], pending_);
   }
 

@@ -201,12 +201,14 @@ class DoubleTree {
   // partial sums says that they may be written to.
   void up() {
     if (count_ == 0) return;
+    list_.at(0);
     if (!tree_.children().empty()) {
       StepEdit ready = list_.handshake(events_.up);
       for (const auto& child : tree_.children()) ready.signal(child.rank, events_.credit);
     }
     for (uint32_t s = 0; s < count_; ++s) {
       const Chunk slice = plan_.slices.slice(half_, s);
+      list_.at(s + 1);
       StepEdit step = list_.move(events_.up, slice.bytes, {input_of(rank_, slice.offset)}, {});
       for (const auto& child : tree_.children()) {
         step.from(channel_of(rank_, slot(child.side, s))).wait(events_.partial[child.side]);
@@ -225,12 +227,15 @@ class DoubleTree {
 
   void down() {
     if (tree_.is_root() || count_ == 0) return;
+    // Results come when partial sums have gone up and down: later by as many slices as slots.
+    list_.at(uint64_t{count_} + plan_.slots);
     if (tree_.children().empty()) {
       list_.handshake(events_.down).wait(events_.result, count_);
       return;
     }
     for (uint32_t s = 0; s < count_; ++s) {
       const Chunk slice = plan_.slices.slice(half_, s);
+      list_.at(uint64_t{s} + 1 + plan_.slots);
       StepEdit step = list_.move(events_.down, slice.bytes, {output_of(rank_, slice.offset)}, {});
       step.wait(events_.result);
       to_children(&step, slice);
@@ -282,7 +287,6 @@ Schedule double_tree(TreePlan base, const ScheduleOptions& options) {
   const auto shared = std::make_shared<const DoublePlan>(std::move(plan));
   return {shared->base.shape, [shared](uint32_t rank) {
             StepList list;
-            // Where both directions share a channel, all of a rank's sums come first.
             for (uint32_t h = 0; h < kTrees; ++h) DoubleTree(*shared, h, rank, &list).up();
             for (uint32_t h = 0; h < kTrees; ++h) DoubleTree(*shared, h, rank, &list).down();
             return list.take();

@@ -155,6 +155,19 @@ inline std::map<std::pair<uint32_t, uint32_t>, uint64_t> link_loads(const Schedu
   return out;
 }
 
+// As one CC-core runs all channels: each step starts after the one before it in the list.
+inline Schedule on_one_core(const Schedule& schedule) {
+  Schedule out = schedule;
+  out.shape.channels = 1;
+  for (Event& event : out.shape.events) event.channel = 0;
+  out.steps = [steps = schedule.steps](uint32_t rank) {
+    Steps list = steps(rank);
+    for (Step& step : list) step.channel = 0;
+    return list;
+  };
+  return out;
+}
+
 // Empty if the schedule is right and as long as it may be.
 inline std::string problem(const base::Result<Schedule>& schedule, const ScheduleOptions& options) {
   if (!schedule) return schedule.error().message();

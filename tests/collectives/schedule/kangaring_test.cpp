@@ -46,6 +46,16 @@ TEST(KangaRing, ManySlices) {
   check_sizes(group_of_ranks(torus(Gen::kV3, 4), 0, 16), {(1 << 20) + 2}, options);
 }
 
+TEST(KangaRing, ChannelsOnOneCore) {
+  ScheduleOptions options;
+  options.slot_bytes = 4096;
+  const Group row = group_of_ranks(torus(Gen::kV3, 4), 0, 16);
+  for (const OpKind kind : kThree) {
+    const Schedule schedule = *kangaring(request_of(kind, 16, (1 << 20) + 66), row, options);
+    EXPECT_TRUE(verify(on_one_core(schedule)).ok()) << to_string(kind);
+  }
+}
+
 TEST(KangaRing, Racks) {
   check_sizes(whole(racks(2)), {1 << 20});
 }

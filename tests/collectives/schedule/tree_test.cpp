@@ -49,6 +49,9 @@ TEST(Tree, ManySlicesOnFewChannels) {
       for (const OpKind kind : {OpKind::kBroadcast, OpKind::kReduce, OpKind::kAllReduce}) {
         check_sizes(n, kind, 1, {200000}, options);
       }
+      const Group group = group_of_ranks(torus(Gen::kV3, 4), 0, n);
+      const OpRequest request = request_of(OpKind::kAllReduce, n, 200000);
+      EXPECT_TRUE(verify(on_one_core(*tree(request, group, options))).ok());
       options.max_steps = 40;
       check_sizes(n, OpKind::kAllReduce, 0, {200000}, options);
     }
