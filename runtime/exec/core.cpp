@@ -44,9 +44,9 @@ void RangeAllocator::release(uint32_t first, uint32_t count) {
   std::fill(used_.begin() + first, used_.begin() + first + count, false);
 }
 
-base::Result<std::unique_ptr<Core>> Core::bring_up(std::shared_ptr<Device> device, uint32_t nc,
-                                                   uint32_t lnc, uint32_t vnc) {
-  std::unique_ptr<Core> core(new Core(std::move(device), nc, lnc, vnc));
+base::Result<std::unique_ptr<Core>> Core::bring_up(std::shared_ptr<Device> device,
+                                                   const CorePlace& place, uint32_t vnc) {
+  std::unique_ptr<Core> core(new Core(std::move(device), place, vnc));
   for (auto step : {&Core::make_queues, &Core::make_cc_cores, &Core::mask_ring_id_checks,
                     &Core::make_constants, &Core::start_cc_cores}) {
     if (base::Status status = (core.get()->*step)(); !status.ok()) return status.error();
@@ -55,9 +55,9 @@ base::Result<std::unique_ptr<Core>> Core::bring_up(std::shared_ptr<Device> devic
 }
 
 base::Status Core::make_queues() {
-  for (uint32_t part = 0; part < lnc_; ++part) {
+  for (uint32_t part = 0; part < lnc(); ++part) {
     for (uint32_t engine = 0; engine < contract::kEnginesPerNc; ++engine) {
-      auto queue = NotificationQueue::create(device_, NotificationQueue::Owner::kCore, nc_ + part,
+      auto queue = NotificationQueue::create(device_, NotificationQueue::Owner::kCore, nc() + part,
                                              engine, kQueueBytes);
       if (!queue) return queue.error();
       parts_[part].queues[engine] = std::move(*queue);
@@ -78,8 +78,8 @@ base::Result<CcCore> Core::make_cc_core(uint32_t index) {
 }
 
 base::Status Core::make_cc_cores() {
-  const uint32_t first = nc_ * map().topsps_per_nc();
-  const uint32_t count = lnc_ * map().topsps_per_nc();
+  const uint32_t first = nc() * map().topsps_per_nc();
+  const uint32_t count = lnc() * map().topsps_per_nc();
   for (uint32_t i = 0; i < count; ++i) {
     auto cc = make_cc_core(first + i);
     if (!cc) return cc.error();
@@ -148,7 +148,7 @@ std::vector<uint32_t> Core::stream_cc(uint32_t stream, uint32_t streams_used) co
 
 MemoryPlace Core::place(uint32_t category, uint64_t alignment) const {
   MemoryPlace place;
-  place.nc = nc_;
+  place.nc = nc();
   place.hbm = hbm();
   place.category = category;
   place.alignment = alignment;
@@ -169,12 +169,12 @@ base::Result<std::shared_ptr<DeviceBuffer>> Core::scratchpad(uint32_t part, uint
 }
 
 uint64_t Core::engine_register(uint32_t part, uint32_t engine, uint32_t reg) const {
-  return map().nc(nc_ + part).bar0 + contract::tpb::kEngine +
+  return map().nc(nc() + part).bar0 + contract::tpb::kEngine +
          engine * contract::tpb::kEngineStride + reg;
 }
 
 uint64_t Core::semaphore_register(uint32_t part, uint32_t alias, uint32_t index) const {
-  return map().nc(nc_ + part).bar0 + contract::tpb::kSemaphores + alias + 4 * index;
+  return map().nc(nc() + part).bar0 + contract::tpb::kSemaphores + alias + 4 * index;
 }
 
 }  // namespace nrt

@@ -46,24 +46,30 @@ struct CcCore {
   RangeAllocator semaphores{256};
 };
 
+struct CorePlace {
+  uint32_t index = 0;  // logical core of the chip, as the API counts
+  uint32_t nc = 0;     // its first physical core
+  uint32_t lnc = 1;    // number of physical cores
+};
+
 class Core {
  public:
-  // Physical cores nc .. nc + lnc - 1, freshly reset (or at least idle); makes rings, starts the
-  // CC-cores' firmware.
-  static base::Result<std::unique_ptr<Core>> bring_up(std::shared_ptr<Device> device, uint32_t nc,
-                                                      uint32_t lnc, uint32_t vnc);
+  // The physical cores are freshly reset (or at least idle); makes rings, starts the CC-cores'
+  // firmware. `vnc`: number in this process.
+  static base::Result<std::unique_ptr<Core>> bring_up(std::shared_ptr<Device> device,
+                                                      const CorePlace& place, uint32_t vnc);
 
   Device& device() const { return *device_; }
   const std::shared_ptr<Device>& device_ptr() const { return device_; }
   const contract::AddressMap& map() const { return device_->map(); }
-  uint32_t nc() const { return nc_; }  // the first physical core
-  uint32_t lnc() const { return lnc_; }
+  uint32_t nc() const { return place_.nc; }  // the first physical core
+  uint32_t lnc() const { return place_.lnc; }
   uint32_t vnc() const { return vnc_; }
-  uint32_t index_on_chip() const { return nc_ / lnc_; }  // logical core
-  uint32_t hbm() const { return map().hbm_of_nc(nc_); }
-  uint32_t dma_engines() const { return lnc_ * contract::kDmaPerNc; }
+  uint32_t index_on_chip() const { return place_.index; }  // logical core
+  uint32_t hbm() const { return map().hbm_of_nc(nc()); }
+  uint32_t dma_engines() const { return lnc() * contract::kDmaPerNc; }
   // Device id of DMA engine `e` (0..dma_engines()-1) of this core, as the driver counts them.
-  uint32_t dma_engine(uint32_t e) const { return nc_ * contract::kDmaPerNc + e; }
+  uint32_t dma_engine(uint32_t e) const { return nc() * contract::kDmaPerNc + e; }
 
   NotificationQueue& engine_queue(uint32_t part, uint32_t engine) {
     return parts_[part].queues[engine];
@@ -106,8 +112,8 @@ class Core {
     std::shared_ptr<DeviceBuffer> scratchpad;
   };
 
-  Core(std::shared_ptr<Device> device, uint32_t nc, uint32_t lnc, uint32_t vnc)
-      : device_(std::move(device)), nc_(nc), lnc_(lnc), vnc_(vnc), parts_(lnc) {}
+  Core(std::shared_ptr<Device> device, const CorePlace& place, uint32_t vnc)
+      : device_(std::move(device)), place_(place), vnc_(vnc), parts_(place.lnc) {}
   base::Status make_queues();
   base::Result<CcCore> make_cc_core(uint32_t index);
   base::Status make_cc_cores();
@@ -116,8 +122,7 @@ class Core {
   base::Status make_constants();
 
   std::shared_ptr<Device> device_;
-  uint32_t nc_;
-  uint32_t lnc_;
+  CorePlace place_;
   uint32_t vnc_;
   std::mutex mutex_;
   std::vector<Part> parts_;

@@ -127,7 +127,10 @@ class Execution {
       while (core_.cc_cores()[i].queue.reader().next(&entry)) {
         *progress = true;
         if (entry.type() == contract::NqType::kError) return cc_failure(entry);
-        if (entry.type() == contract::NqType::kNotify && i < streams_.size()) note_cc(i, entry);
+        const uint32_t stream = program_.collectives()->stream_of(i);
+        if (entry.type() == contract::NqType::kNotify && stream < streams_.size()) {
+          note_cc(stream, entry);
+        }
       }
     }
     while (core_.own_barrier_cc() && core_.barrier_cc().queue.reader().next(&entry)) {
@@ -151,6 +154,7 @@ class Execution {
     }
   }
 
+  // The first CC-core of a stream reports its operations.
   void note_cc(uint32_t stream, const contract::NqEntry& entry) {
     StreamProgress& progress = streams_[stream];
     const uint32_t op_index = entry.payload & contract::cc_notify::kOpMask;

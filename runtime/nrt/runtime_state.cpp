@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 
 #include "driver/ndl/ndl.h"
+#include "runtime/load/collective_group.h"
 #include "runtime/nrt/environment.h"
 #include "runtime/nrt/sys_trace.h"
 
@@ -99,8 +101,8 @@ base::Result<std::unique_ptr<Runtime>> Runtime::start() {
   std::unique_ptr<Runtime> runtime(new Runtime);
   runtime->lnc_ = *lnc;
   runtime->per_device_ = map->ncs() / *lnc;
-  for (auto step : {&Runtime::reserve, &Runtime::open_devices, &Runtime::reset_cores,
-                    &Runtime::bring_up_cores}) {
+  for (auto step : {&Runtime::reserve, &Runtime::find_places, &Runtime::open_devices,
+                    &Runtime::reset_cores, &Runtime::bring_up_cores}) {
     if (base::Status s = (runtime.get()->*step)(); !s.ok()) return s.error();
   }
   return runtime;
@@ -165,6 +167,33 @@ base::Status Runtime::reserve() {
   return {};
 }
 
+// The driver numbers the cores of a chip by where they sit (hw-registers.md 1.6): which of them
+// owns which link depends on that, and on the flip of some nodes' chips, which is in its map, too.
+base::Status Runtime::find_places() {
+  std::vector<uint64_t> room(1 + NEURON_NC_MAP_MAX_ENTRIES);  // entries are of 8 bytes
+  auto* table = reinterpret_cast<neuron_ioctl_nc_map*>(room.data());
+  const uint32_t per_chip = per_device_ * lnc_;
+  const bool mapped = ndl_get_logical_to_physical_nc_map(table, NEURON_NC_MAP_MAX_ENTRIES,
+                                                         NEURON_IOCTL_NC_MAPPING_TYPE_V0) == 0;
+  for (uint32_t vnc = 0; vnc < core_count(); ++vnc) {
+    const uint32_t global = first_core_ + vnc;
+    CorePlace place{global % per_device_, global % per_device_ * lnc_, lnc_};
+    const uint32_t first = global * lnc_;
+    if (mapped && first + lnc_ <= table->num_entries) {
+      place.nc = table->mappings[first].device_nc_idx;
+      for (uint32_t i = 0; i < lnc_; ++i) {
+        const neuron_ioctl_nc_map_entry& entry = table->mappings[first + i];
+        if (entry.device_id != first / per_chip || entry.device_nc_idx != place.nc + i ||
+            place.nc % lnc_ != 0 || entry.device_nc_idx >= per_chip) {
+          return error(NRT_FAILURE, "The driver's map of cores does not fit the devices");
+        }
+      }
+    }
+    places_.push_back(place);
+  }
+  return {};
+}
+
 base::Status Runtime::open_devices() {
   const uint32_t last = first_core_ + core_count() - 1;
   for (uint32_t d = first_core_ / per_device_; d <= last / per_device_; ++d) {
@@ -182,7 +211,7 @@ base::Status Runtime::reset_cores() {
     int map = 0;
     for (uint32_t c = first_core_; c < first_core_ + core_count(); ++c) {
       if (static_cast<int>(c / per_device_) != device->index()) continue;
-      map |= ((1 << lnc_) - 1) << (c % per_device_ * lnc_);
+      map |= ((1 << lnc_) - 1) << places_[c - first_core_].nc;
     }
     uint32_t request = 0;
     errno = 0;
@@ -206,9 +235,9 @@ base::Status Runtime::bring_up_cores() {
     const uint32_t global = first_core_ + vnc;
     const std::shared_ptr<Device>& device =
         devices_[global / per_device_ - first_core_ / per_device_];
-    const uint32_t nc = global % per_device_ * lnc_;
+    const uint32_t nc = places_[vnc].nc;
     if (base::Status s = set_state(*device, nc, NEURON_CINIT_STATE_STARTED); !s.ok()) return s;
-    auto core = Core::bring_up(device, nc, lnc_, vnc);
+    auto core = Core::bring_up(device, places_[vnc], vnc);
     if (!core) return core.error();
     cores_[vnc] = std::move(*core);
     if (base::Status s = set_state(*device, nc, NEURON_CINIT_STATE_COMPLETED); !s.ok()) return s;
@@ -266,7 +295,7 @@ base::Result<std::shared_ptr<Communicator>> Runtime::communicator(Core& core, ui
                      "; another world on the same core is not supported",
                  base::Fault::kUnsupported);
   }
-  auto made = Communicator::create({core.map().gen, core.device().chip(), core.nc()}, rank, world);
+  auto made = Communicator::create(position_of(core), rank, world);
   if (!made) return made.error();
   slot = *made;
   return slot;

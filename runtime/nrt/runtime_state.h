@@ -46,6 +46,7 @@ class Runtime {
   Runtime() = default;
   base::Status reserve();
   int mark(CoreRange range, uint32_t count, uint32_t* available);
+  base::Status find_places();
   base::Status open_devices();
   base::Status reset_cores();
   base::Status bring_up_cores();
@@ -60,6 +61,7 @@ class Runtime {
   std::vector<uint64_t> marks_;
   bool marked_ = false;
   std::vector<std::shared_ptr<Device>> devices_;
+  std::vector<CorePlace> places_;  // by vnc
   std::vector<std::unique_ptr<Core>> cores_;
   std::unordered_map<uint32_t, std::shared_ptr<Communicator>> communicators_;  // by vnc
   std::vector<std::weak_ptr<Model>> models_;

@@ -388,6 +388,14 @@ int ndl_get_host_device_id_to_rid_map(uint32_t* count, uint32_t* map) {
   map[0] = 0;
   return 0;
 }
+int ndl_get_logical_to_physical_nc_map(struct neuron_ioctl_nc_map* map, uint32_t max,
+                                       enum neuron_ioctl_nc_mapping_type) {
+  if (machine->options.gen == contract::Gen::kV2) return fail(524);
+  constexpr uint32_t kOrder[] = {4, 5, 6, 7, 2, 3, 0, 1};  // hw-registers.md 1.6, device 0
+  map->num_entries = max;
+  for (uint32_t i = 0; i < max; ++i) map->mappings[i] = {i / 8, kOrder[i % 8]};
+  return 0;
+}
 int ndl_bar_write(ndl_device_t*, uint8_t, uint64_t* addresses, uint32_t count, uint32_t* data) {
   const Lock lock(guard);
   for (uint32_t i = 0; i < count; ++i) fake::write_register(addresses[i] - fake::kBarBase, data[i]);

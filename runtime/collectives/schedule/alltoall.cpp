@@ -121,8 +121,8 @@ void ChipExchange::append(RankProgram* program) const {
   }
   if (first_ == 0) {
     for (const uint32_t mate : mates) {
-      StepEdit step = program->move(bytes_, {input_of(rank, mate * bytes_)},
-                                    {output_of(mate, rank * bytes_)});
+      StepEdit step =
+          program->move(bytes_, {input_of(rank, mate * bytes_)}, {output_of(mate, rank * bytes_)});
       program->fan_out(&step);
     }
   }
@@ -131,8 +131,7 @@ void ChipExchange::append(RankProgram* program) const {
     const uint32_t from = chips_->ranks[(seat.team + chips - round) % chips][seat.member];
     Spot slot = slots_ + (round - first_) * bytes_ * chips_->cores();
     for (const uint32_t mate : mates) {
-      StepEdit step =
-          program->move(bytes_, {at(rank, slot)}, {output_of(mate, from * bytes_)});
+      StepEdit step = program->move(bytes_, {at(rank, slot)}, {output_of(mate, from * bytes_)});
       program->fan_out(&step);
       slot = slot + bytes_;
     }

@@ -165,8 +165,7 @@ void add_mesh_gather(ChainBuilder* builder, const ChipShape& shape, TeamsPtr tea
     if (!reduced) builder->add<DirectGather>(std::move(teams), kChipWidth);
   } else if (shape.most_cores > 1 && shape.landing) {
     builder->add<LandingGather>(std::move(teams), shape.chips, reduced);
-  } else if (shape.most_cores == 1 || !shape.uniform ||
-             teams->largest_team() <= kMaxDirectRanks) {
+  } else if (shape.most_cores == 1 || !shape.uniform || teams->largest_team() <= kMaxDirectRanks) {
     builder->add<DirectGather>(std::move(teams), 1);
   } else {
     std::vector<std::vector<uint32_t>> chips;
@@ -223,6 +222,8 @@ void add_cube_gather(ChainBuilder* builder, const CubePlan& plan, const TeamsPtr
   }
 }
 
-bool sane_size(const OpRequest& request) { return report_size(request) >> 48 == 0; }
+bool sane_size(const OpRequest& request) {
+  return report_size(request) >> 48 == 0;
+}
 
 }  // namespace ccl

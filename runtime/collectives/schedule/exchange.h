@@ -11,6 +11,7 @@ class DirectExchange : public Stage {
  public:
   DirectExchange(ChainBuilder* builder, const OpRequest& request, const Group& group, bool paced);
   void touches(uint32_t rank, std::set<uint32_t>* peers) const override;
+  void touchers(uint32_t rank, std::set<uint32_t>* peers) const override { touches(rank, peers); }
   void append(RankProgram* program) const override;
 
  private:

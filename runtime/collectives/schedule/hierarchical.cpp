@@ -74,9 +74,7 @@ class Hierarchy {
         // Sections of the nodes' ranks are contiguous.
         reduce_inside([=](uint32_t x, uint32_t y) { return layout.reduced(y * grid_.x() + x); },
                       Readers::kFollowed);
-        const ChunkAt held = [=](uint32_t x, uint32_t y) {
-          return layout.held(y * grid_.x() + x);
-        };
+        const ChunkAt held = [=](uint32_t x, uint32_t y) { return layout.held(y * grid_.x() + x); };
         reduce_outside(held);
         gather_outside(held);
         gather_inside(held);

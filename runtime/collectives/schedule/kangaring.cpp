@@ -12,6 +12,7 @@
 
 #include "runtime/collectives/schedule/algorithms.h"
 #include "runtime/collectives/schedule/builder.h"
+#include "runtime/collectives/schedule/compose.h"
 #include "runtime/collectives/schedule/cycles.h"
 
 namespace ccl {
@@ -306,6 +307,7 @@ base::Result<Schedule> kangaring(const OpRequest& request, const Group& group,
                                  const ScheduleOptions& options) {
   if (base::Status status = validate(request, group.ranks()); !status) return status.error();
   if (base::Status status = check(request, group); !status) return status.error();
+  if (!sane_size(request)) return not_eligible(Algorithm::kKangaRing, "buffer size overflows");
   const std::vector<ChipRanks> chips = by_chip(group);
   const std::vector<ChipRing> rings = chip_rings(group, chips, options.max_channels);
   if (!whole_chips(group, chips) || !rings.front().by_ports) {

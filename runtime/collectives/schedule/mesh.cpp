@@ -1,6 +1,7 @@
 // Mesh schedules (collectives.md 2.7, 2.14): one chip, single step, two steps, switch.
 // Exact: who sends what to whom, operand orders, route and port classes. Ours: the all-gather
-// writes landed sections straight to outputs; on Trn1 and on switches it goes directly to all ranks.
+// writes landed sections straight to outputs; on Trn1 and on switches it goes directly to all
+// ranks.
 #include <algorithm>
 
 #include "runtime/collectives/schedule/algorithms.h"
@@ -10,7 +11,7 @@
 namespace ccl {
 namespace {
 
-constexpr uint32_t kMaxChips = 128;       // mesh tables (1.8)
+constexpr uint32_t kMaxChips = 128;        // mesh tables (1.8)
 constexpr uint32_t kMaxOneStepRanks = 16;  // operands of one fold
 constexpr double kHopNs = 2000;            // a DMA hop
 // One chip, one fold of everything per rank: pays while reading it all is cheaper than handing

@@ -8,6 +8,7 @@
 
 #include "runtime/collectives/schedule/algorithms.h"
 #include "runtime/collectives/schedule/builder.h"
+#include "runtime/collectives/schedule/compose.h"
 
 namespace ccl {
 namespace {
@@ -112,6 +113,7 @@ base::Result<Schedule> permute(const OpRequest& request, const Group& group,
                                const ScheduleOptions& options) {
   const uint32_t n = group.ranks();
   if (base::Status status = validate(request, n); !status) return status.error();
+  if (!sane_size(request)) return not_eligible(Algorithm::kRing, "buffer size overflows");
   if (request.kind != OpKind::kPermute && request.kind != OpKind::kPermuteReduce) {
     return not_eligible(Algorithm::kRing,
                         std::string("no ") + to_string(request.kind) + " along pairs");

@@ -66,7 +66,9 @@ struct Torus {
   uint32_t device = 0;
 };
 
-Torus torus_of(const ChipRanks& chip) { return {chip.chip / kTorusChips, chip.device}; }
+Torus torus_of(const ChipRanks& chip) {
+  return {chip.chip / kTorusChips, chip.device};
+}
 
 Port first_move(const Torus& from, const Torus& to) {
   const std::vector<Port> moves = torus_route(from.device, to.device);
@@ -82,11 +84,12 @@ Port entry(const Torus& from, const Torus& to) {
 
 uint32_t chip_code(Gen gen, uint32_t device) {
   const auto& devices = gen == Gen::kV2 ? kTrn1Devices : kTrn2Devices;
-  return static_cast<uint32_t>(std::find(devices.begin(), devices.end(), device) -
-                               devices.begin());
+  return static_cast<uint32_t>(std::find(devices.begin(), devices.end(), device) - devices.begin());
 }
 
-uint32_t column_bits(Gen gen) { return gen == Gen::kV2 ? 0b0110 : 0b1001; }
+uint32_t column_bits(Gen gen) {
+  return gen == Gen::kV2 ? 0b0110 : 0b1001;
+}
 
 std::vector<Port> torus_route(uint32_t from, uint32_t to) {
   const uint32_t dr = (to / kSide + kSide - from / kSide) % kSide;
@@ -160,8 +163,7 @@ std::vector<uint32_t> MeshPaths::classes(const Group& group, const ChipRanks& ch
   for (size_t p = 0; p < kPorts; ++p) {
     if (others[p].empty()) continue;
     used.push_back(p);
-    const auto owners =
-        port_owners(chip.device, chip.chip / kTorusChips, static_cast<Port>(p));
+    const auto owners = port_owners(chip.device, chip.chip / kTorusChips, static_cast<Port>(p));
     for (uint32_t r = 0; r < ranks; ++r) {
       const uint32_t core = group.members[chip.members[r]].core / per_engine;
       if (std::find(owners.begin(), owners.end(), core) == owners.end()) continue;
@@ -177,8 +179,7 @@ std::vector<uint32_t> MeshPaths::classes(const Group& group, const ChipRanks& ch
   for (const size_t p : used) {
     for (size_t i = 0; i < others[p].size(); ++i) {
       const auto& from = senders[p];
-      out[others[p][i]] =
-          from.empty() ? static_cast<uint32_t>(i % ranks) : from[i % from.size()];
+      out[others[p][i]] = from.empty() ? static_cast<uint32_t>(i % ranks) : from[i % from.size()];
     }
   }
   return out;

@@ -44,7 +44,7 @@ class MeshPaths {
                                 const Ports& ports) const;
 
   bool landing_ = false;
-  std::vector<uint32_t> members_;            // by chip: ranks
+  std::vector<uint32_t> members_;              // by chip: ranks
   std::vector<std::vector<uint32_t>> owners_;  // [s][d]
   std::vector<std::vector<uint32_t>> lands_;   // [d][s]
 };

@@ -28,16 +28,14 @@ base::Result<Schedule> rdh(const OpRequest& request, const Group& group,
   const uint32_t ranks = group.ranks();
   if (const base::Status status = validate(request, ranks); !status) return status.error();
   if (!sane_size(request)) return not_eligible(Algorithm::kRdh, "buffer size overflows");
-  const bool reduce =
-      request.kind == OpKind::kReduceScatter || request.kind == OpKind::kAllReduce;
+  const bool reduce = request.kind == OpKind::kReduceScatter || request.kind == OpKind::kAllReduce;
   const bool gather = request.kind == OpKind::kAllGather || request.kind == OpKind::kAllReduce;
   if (!reduce && !gather) {
     return not_eligible(Algorithm::kRdh, std::string("no ") + to_string(request.kind));
   }
   ChainBuilder builder(Algorithm::kRdh, request, group, options);
   const Layout whole(request, ranks, options.in_place);
-  const std::optional<CubePlan> plan =
-      cube_plan(group, *sections(ranks, whole, &Layout::held));
+  const std::optional<CubePlan> plan = cube_plan(group, *sections(ranks, whole, &Layout::held));
   if (!plan) return not_eligible(Algorithm::kRdh, "the chips of the group are no sub-cube");
   const bool halves = options.max_channels > 1 &&
                       chunk_of(request, ranks, 0).bytes >= kHalvesFromBytes &&

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "runtime/collectives/schedule/algorithms.h"
+#include "runtime/collectives/schedule/compose.h"
 #include "runtime/collectives/schedule/cycles.h"
 
 namespace ccl {
@@ -244,6 +245,25 @@ uint32_t hops(OpKind kind, uint32_t n) {
   return kind == OpKind::kReduceScatter ? n : n - 1;
 }
 
+// Chunks are of at most `chunk` bytes. One slice at least: a ring is always possible.
+void size_slices(RingPlan* plan, const ScheduleOptions& options, uint64_t chunk) {
+  constexpr uint32_t kHandshakes = 2;
+  const OpKind kind = plan->shape.request.kind;
+  const uint32_t n = plan->shape.ranks;
+  const uint32_t most = (std::max(options.max_steps, kHandshakes) - kHandshakes) / hops(kind, n);
+  const uint64_t part = part_of({0, chunk}, plan->shape.channels, 0).bytes;
+  plan->slices = cut(part, options.slot_bytes, options.slices, most);
+  // A rank puts a whole block into slots before it empties the first of its own, so a block must be
+  // smaller than the slots; half leaves room for the next hop.
+  plan->slots = options.slots;
+  plan->block = std::max(1u, plan->slots / 2);
+  if (reduces(kind)) {
+    plan->slots = std::min(plan->slots, std::max(1u, plan->slices.count * (n - 1)));
+    plan->shape.channel_bytes = plan->shape.channels * plan->slots * plan->slices.bytes;
+  }
+  plan->shape.largest_step = std::min(plan->slices.bytes, part);
+}
+
 }  // namespace
 
 RingPlan make_ring_plan(Algorithm algorithm, const OpRequest& request, const Group& group,
@@ -266,8 +286,8 @@ RingPlan make_ring_plan(Algorithm algorithm, const OpRequest& request, const Gro
 base::Result<Schedule> ring(const OpRequest& request, const Group& group,
                             const ScheduleOptions& options) {
   const uint32_t n = group.ranks();
-  const Algorithm algorithm = n == 0 || one_node(group) ? Algorithm::kRing : Algorithm::kFlatRing;
   if (base::Status status = validate(request, n); !status) return status.error();
+  const Algorithm algorithm = one_node(group) ? Algorithm::kRing : Algorithm::kFlatRing;
   if (options.slots < 2 || options.slots > kMaxSlots) {
     return base::Error{base::Fault::kUsage, kNrtInvalid, "collectives",
                        "ring channels have 2 to 32 slots, not " + std::to_string(options.slots)};
@@ -278,34 +298,15 @@ base::Result<Schedule> ring(const OpRequest& request, const Group& group,
       !all_to_all) {
     return not_eligible(algorithm, std::string("no ") + to_string(kind));
   }
+  if (!sane_size(request)) return not_eligible(algorithm, "buffer size overflows");
   if (n == 1) return single(request, group, options);
-  const uint64_t chunk = chunk_of(request, n, 0).bytes;
-  if (all_to_all) {
-    return ring_all_to_all(make_ring_plan(algorithm, request, group, options, chunk), options);
-  }
   const Position* members = group.members.data();
-  if (n == 2 && members[0].node == members[1].node && members[0].chip == members[1].chip) {
-    return pair_ring(request, group, options);
-  }
+  const bool one_chip = members[0].node == members[1].node && members[0].chip == members[1].chip;
+  if (n == 2 && one_chip && !all_to_all) return pair_ring(request, group, options);
+  const uint64_t chunk = chunk_of(request, n, 0).bytes;
   RingPlan plan = make_ring_plan(algorithm, request, group, options, chunk);
-  constexpr uint32_t kHandshakes = 2;
-  const uint32_t most =
-      options.max_steps <= kHandshakes ? 0 : (options.max_steps - kHandshakes) / hops(kind, n);
-  if (most == 0) {
-    return not_eligible(algorithm, std::to_string(n) + " ranks need more than " +
-                                       std::to_string(options.max_steps) + " steps");
-  }
-  const uint64_t part = part_of({0, chunk}, plan.shape.channels, 0).bytes;
-  plan.slices = cut(part, options.slot_bytes, options.slices, most);
-  // A rank puts a whole block into slots before it empties the first of its own, so a block must be
-  // smaller than the slots; half leaves room for the next hop.
-  plan.slots = options.slots;
-  plan.block = std::max(1u, plan.slots / 2);
-  if (reduces(kind)) {
-    plan.slots = std::min(plan.slots, std::max(1u, plan.slices.count * (n - 1)));
-    plan.shape.channel_bytes = plan.shape.channels * plan.slots * plan.slices.bytes;
-  }
-  plan.shape.largest_step = std::min(plan.slices.bytes, part);
+  if (all_to_all) return ring_all_to_all(std::move(plan), options);
+  size_slices(&plan, options, chunk);
   const auto shared = std::make_shared<const RingPlan>(std::move(plan));
   return Schedule{shared->shape, [shared](uint32_t rank) {
                     StepList list;

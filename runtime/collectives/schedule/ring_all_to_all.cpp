@@ -132,13 +132,9 @@ class AllToAllProgram {
 
 }  // namespace
 
-base::Result<Schedule> ring_all_to_all(RingPlan plan, const ScheduleOptions& options) {
+Schedule ring_all_to_all(RingPlan plan, const ScheduleOptions& options) {
   const uint32_t n = plan.shape.ranks;
   const uint32_t most = options.max_steps / (3 * n);
-  if (most == 0) {
-    return not_eligible(plan.shape.algorithm, std::to_string(n) + " ranks need more than " +
-                                                  std::to_string(options.max_steps) + " steps");
-  }
   const uint64_t block = chunk_of(plan.shape.request, n, 0).bytes;
   const uint64_t part = part_of({0, block}, plan.shape.channels, 0).bytes;
   const uint64_t room = options.slots * options.slot_bytes / kBundles;
@@ -147,13 +143,13 @@ base::Result<Schedule> ring_all_to_all(RingPlan plan, const ScheduleOptions& opt
   const uint64_t blocks = n > 3 ? n - 3 : 1;
   plan.shape.largest_step = blocks * std::min(plan.slices.bytes, part);
   const auto shared = std::make_shared<const RingPlan>(std::move(plan));
-  return Schedule{shared->shape, [shared](uint32_t rank) {
-                    StepList list;
-                    for (uint32_t c = 0; c < shared->shape.channels; ++c) {
-                      AllToAllProgram(*shared, rank, c, &list).write();
-                    }
-                    return list.take();
-                  }};
+  return {shared->shape, [shared](uint32_t rank) {
+            StepList list;
+            for (uint32_t c = 0; c < shared->shape.channels; ++c) {
+              AllToAllProgram(*shared, rank, c, &list).write();
+            }
+            return list.take();
+          }};
 }
 
 }  // namespace ccl

@@ -35,8 +35,12 @@ using Section = std::vector<Piece>;
 inline bool operator==(const Spot& a, const Spot& b) {
   return a.buffer == b.buffer && a.offset == b.offset;
 }
-inline Spot operator+(const Spot& a, uint64_t bytes) { return {a.buffer, a.offset + bytes}; }
-inline Range at(uint32_t rank, const Spot& place) { return {rank, place.buffer, place.offset}; }
+inline Spot operator+(const Spot& a, uint64_t bytes) {
+  return {a.buffer, a.offset + bytes};
+}
+inline Range at(uint32_t rank, const Spot& place) {
+  return {rank, place.buffer, place.offset};
+}
 uint64_t bytes_of(const Section& section);
 // Appends the piece, to the last one where both continue it; pieces without bytes vanish.
 void append_piece(Section* section, const Piece& piece);
@@ -53,9 +57,7 @@ struct Teams {
   std::function<Section(uint32_t team, uint32_t member)> section;
 
   const std::vector<uint32_t>& of(uint32_t rank) const { return members[seats[rank].team]; }
-  Section section_of(uint32_t rank) const {
-    return section(seats[rank].team, seats[rank].member);
-  }
+  Section section_of(uint32_t rank) const { return section(seats[rank].team, seats[rank].member); }
   uint64_t largest_section() const;
   uint32_t largest_team() const;
 };
@@ -106,9 +108,10 @@ class RankProgram {
 class Stage {
  public:
   virtual ~Stage() = default;
-  // Whose memory `rank` touches, and who touches that of `rank`. May name `rank` itself.
+  // Whose memory `rank` touches, and who touches that of `rank`: exactly, because a rank that is
+  // told READY and touches nothing would never be heard of again. May name `rank` itself.
   virtual void touches(uint32_t rank, std::set<uint32_t>* peers) const = 0;
-  virtual void touchers(uint32_t rank, std::set<uint32_t>* peers) const { touches(rank, peers); }
+  virtual void touchers(uint32_t rank, std::set<uint32_t>* peers) const = 0;
   virtual void append(RankProgram* program) const = 0;
 };
 

@@ -12,6 +12,7 @@ class DirectGather : public Stage {
  public:
   DirectGather(ChainBuilder* builder, TeamsPtr teams, uint32_t width);
   void touches(uint32_t rank, std::set<uint32_t>* peers) const override;
+  void touchers(uint32_t rank, std::set<uint32_t>* peers) const override;
   void append(RankProgram* program) const override;
 
  private:
@@ -26,6 +27,7 @@ class ReadReduce : public Stage {
  public:
   ReadReduce(ChainBuilder* builder, TeamsPtr teams, bool share);
   void touches(uint32_t rank, std::set<uint32_t>* peers) const override;
+  void touchers(uint32_t rank, std::set<uint32_t>* peers) const override;
   void append(RankProgram* program) const override;
 
  private:
@@ -40,6 +42,7 @@ class SlotReduce : public Stage {
  public:
   SlotReduce(ChainBuilder* builder, TeamsPtr teams);
   void touches(uint32_t rank, std::set<uint32_t>* peers) const override;
+  void touchers(uint32_t rank, std::set<uint32_t>* peers) const override;
   void append(RankProgram* program) const override;
 
  private:
@@ -80,6 +83,7 @@ class ChipReduce : public Stage {
 
  private:
   std::vector<Seat> served(const ChipView& me) const;
+  bool active(const ChipView& me) const;  // folds anything
   void fold_chip(RankProgram* program, const ChipView& me, const Seat& to) const;
   void fold_slots(RankProgram* program, const ChipView& me) const;
   Spot slot(uint32_t chip) const { return slots_ + chip * slot_bytes_; }
@@ -111,8 +115,11 @@ class LandingGather : public Stage {
   uint32_t sent_steps(const ChipView& me, uint32_t chip) const;
   std::vector<uint32_t> sent(const ChipView& me) const;
   std::vector<uint32_t> landed(const ChipView& me, uint32_t core) const;
+  bool reads(const ChipView& me, uint32_t core) const;  // the data of a mate
+  bool spreads(const ChipView& me) const;               // anything to its mates
   void send_chip(RankProgram* program, const ChipView& me, uint32_t chip) const;
   void spread(RankProgram* program, const ChipView& me, const Section& pieces) const;
+  void tell_end(RankProgram* program, const ChipView& me, uint32_t last) const;
 
   TeamsPtr teams_;
   TeamChipsPtr chips_;
@@ -137,22 +144,25 @@ using MatesPtr = std::shared_ptr<const std::vector<std::vector<uint32_t>>>;
 class Halving : public Stage {
  public:
   // `mates`: for every rank the ranks whose data it folds, itself among them.
-  Halving(ChainBuilder* builder, TeamsPtr teams, std::vector<Cube> cubes,
-          MatesPtr mates, Readers readers);
+  Halving(ChainBuilder* builder, TeamsPtr teams, std::vector<Cube> cubes, MatesPtr mates,
+          Readers readers);
   void touches(uint32_t rank, std::set<uint32_t>* peers) const override;
+  void touchers(uint32_t rank, std::set<uint32_t>* peers) const override;
   void append(RankProgram* program) const override;
 
  private:
   struct Run;
   class Walk;
   std::vector<Range> operands(uint32_t rank, const Run& run) const;
+  bool active(uint32_t rank) const;  // folds anything
+  void add_partners(uint32_t rank, bool sent, std::set<uint32_t>* peers) const;
 
   TeamsPtr teams_;
   std::vector<Cube> cubes_;
   MatesPtr mates_;
   Readers readers_;
   std::vector<Spot> slots_;     // by step
-  std::vector<uint32_t> data_;   // by step
+  std::vector<uint32_t> data_;  // by step
   uint32_t end_ = 0;
 };
 
@@ -161,10 +171,12 @@ class Doubling : public Stage {
  public:
   Doubling(ChainBuilder* builder, TeamsPtr teams, std::vector<Cube> cubes);
   void touches(uint32_t rank, std::set<uint32_t>* peers) const override;
+  void touchers(uint32_t rank, std::set<uint32_t>* peers) const override;
   void append(RankProgram* program) const override;
 
  private:
   Section held(const Seat& seat, uint32_t step) const;
+  uint32_t partner(const Seat& seat, uint32_t step) const;  // member
 
   TeamsPtr teams_;
   std::vector<Cube> cubes_;

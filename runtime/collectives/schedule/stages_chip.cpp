@@ -96,28 +96,36 @@ ChipReduce::ChipReduce(ChainBuilder* builder, TeamsPtr teams, TeamChipsPtr chips
   if (readers_ == Readers::kTellEnd) end_ = builder->event();
 }
 
-// Ranks of other chips whose data this core folds for its chip, {chip, core}.
+// Ranks of other chips for which this core folds the data of its chip, {chip, core}.
 std::vector<Seat> ChipReduce::served(const ChipView& me) const {
   std::vector<Seat> out;
   for (uint32_t t = 1; t < me.chips(); ++t) {
     const uint32_t d = (me.chip() + t) % me.chips();
     for (uint32_t core = 0; core < me.cores(d); ++core) {
-      if (me.paths().owner(me.chip(), d, core) == me.core()) out.push_back({d, core});
+      const bool owns = me.paths().owner(me.chip(), d, core) == me.core();
+      if (owns && !me.section(d, core).empty()) out.push_back({d, core});
     }
   }
   return out;
 }
 
+bool ChipReduce::active(const ChipView& me) const {
+  return !me.section(me.chip(), me.core()).empty() || !served(me).empty();
+}
+
 void ChipReduce::touches(uint32_t rank, std::set<uint32_t>* peers) const {
   const ChipView me(*teams_, *chips_, rank);
+  if (!active(me)) return;
   for (const uint32_t mate : me.chip_ranks()) peers->insert(mate);
   for (const Seat& to : served(me)) peers->insert(me.rank(to.team, to.member));
 }
 
 void ChipReduce::touchers(uint32_t rank, std::set<uint32_t>* peers) const {
   const ChipView me(*teams_, *chips_, rank);
-  for (const uint32_t mate : me.chip_ranks()) peers->insert(mate);
-  for (uint32_t s = 0; s < me.chips(); ++s) {
+  for (const uint32_t mate : me.chip_ranks()) {
+    if (active(ChipView(*teams_, *chips_, mate))) peers->insert(mate);
+  }
+  for (uint32_t s = 0; s < me.chips() && !me.section(me.chip(), me.core()).empty(); ++s) {
     if (s != me.chip()) peers->insert(me.rank(s, me.paths().owner(s, me.chip(), me.core())));
   }
 }
@@ -179,11 +187,15 @@ void ChipReduce::append(RankProgram* program) const {
   program->after(local);
   fold_slots(program, me);
   const std::vector<uint32_t> mates = me.mates();
-  if (readers_ == Readers::kTellEnd && !mates.empty()) {
-    program->after(last);
-    StepEdit end = program->handshake();
-    signal_peers(&end, mates, program->rank(), end_);
-    program->wait_at_end(end_, static_cast<uint32_t>(mates.size()));
+  if (readers_ == Readers::kTellEnd) {
+    uint32_t readers = 0;
+    for (const uint32_t mate : mates) readers += active(ChipView(*teams_, *chips_, mate));
+    if (active(me) && !mates.empty()) {
+      program->after(last);
+      StepEdit end = program->handshake();
+      signal_peers(&end, mates, program->rank(), end_);
+    }
+    program->wait_at_end(end_, readers);
   }
   if (!share_) return;
   size_t signals = 0;
@@ -193,8 +205,7 @@ void ChipReduce::append(RankProgram* program) const {
   program->wait(shared_, static_cast<uint32_t>(signals));
 }
 
-LandingGather::LandingGather(ChainBuilder* builder, TeamsPtr teams, TeamChipsPtr chips,
-                             bool shared)
+LandingGather::LandingGather(ChainBuilder* builder, TeamsPtr teams, TeamChipsPtr chips, bool shared)
     : teams_(std::move(teams)),
       chips_(std::move(chips)),
       shared_(shared),
@@ -241,17 +252,37 @@ std::vector<uint32_t> LandingGather::landed(const ChipView& me, uint32_t core) c
   return out;
 }
 
+bool LandingGather::reads(const ChipView& me, uint32_t core) const {
+  return !shared_ && core != me.core() && !sent(me).empty() && !me.section(me.chip(), core).empty();
+}
+
+bool LandingGather::spreads(const ChipView& me) const {
+  if (!shared_ && !me.section(me.chip(), me.core()).empty()) return true;
+  for (const uint32_t s : landed(me, me.core())) {
+    if (!of_chip(me, s).empty()) return true;
+  }
+  return false;
+}
+
 void LandingGather::touches(uint32_t rank, std::set<uint32_t>* peers) const {
   const ChipView me(*teams_, *chips_, rank);
-  for (const uint32_t mate : me.chip_ranks()) peers->insert(mate);
-  for (const uint32_t d : sent(me)) peers->insert(me.rank(d, me.paths().land(me.chip(), d)));
+  for (uint32_t c = 0; c < me.cores(me.chip()); ++c) {
+    if (spreads(me) || reads(me, c)) peers->insert(me.rank(me.chip(), c));
+  }
+  for (const uint32_t d : sent(me)) {
+    const bool any = !of_chip(me, me.chip()).empty();
+    if (any) peers->insert(me.rank(d, me.paths().land(me.chip(), d)));
+  }
 }
 
 void LandingGather::touchers(uint32_t rank, std::set<uint32_t>* peers) const {
   const ChipView me(*teams_, *chips_, rank);
-  for (const uint32_t mate : me.chip_ranks()) peers->insert(mate);
+  for (const uint32_t mate : me.chip_ranks()) {
+    const ChipView view(*teams_, *chips_, mate);
+    if (spreads(view) || reads(view, me.core())) peers->insert(mate);
+  }
   for (const uint32_t s : landed(me, me.core())) {
-    peers->insert(me.rank(s, me.paths().owner(s, me.chip(), 0)));
+    if (!of_chip(me, s).empty()) peers->insert(me.rank(s, me.paths().owner(s, me.chip(), 0)));
   }
 }
 
@@ -285,9 +316,25 @@ void LandingGather::spread(RankProgram* program, const ChipView& me, const Secti
   }
 }
 
+// Mates whose inputs were read until step `last`.
+void LandingGather::tell_end(RankProgram* program, const ChipView& me, uint32_t last) const {
+  std::vector<uint32_t> read;
+  uint32_t readers = 0;
+  for (uint32_t c = 0; c < me.cores(me.chip()); ++c) {
+    const uint32_t mate = me.rank(me.chip(), c);
+    if (reads(me, c)) read.push_back(mate);
+    readers += reads(ChipView(*teams_, *chips_, mate), me.core());
+  }
+  if (!read.empty()) {
+    program->after(last);
+    StepEdit end = program->handshake();
+    signal_peers(&end, read, program->rank(), end_);
+  }
+  program->wait_at_end(end_, readers);
+}
+
 void LandingGather::append(RankProgram* program) const {
   const ChipView me(*teams_, *chips_, program->rank());
-  const std::vector<uint32_t> mates = me.mates();
   for (const uint32_t d : sent(me)) send_chip(program, me, d);
   const uint32_t last = program->last_fan_out();
   if (!shared_) spread(program, me, me.section(me.chip(), me.core()));
@@ -296,12 +343,7 @@ void LandingGather::append(RankProgram* program) const {
   for (const uint32_t s : landed(me, me.core())) arriving += sent_steps(me, s);
   program->wait(landed_, static_cast<uint32_t>(arriving));
   for (const uint32_t s : landed(me, me.core())) spread(program, me, of_chip(me, s));
-  if (!shared_ && !mates.empty()) {
-    program->after(last);
-    StepEdit end = program->handshake();
-    signal_peers(&end, mates, program->rank(), end_);
-    program->wait_at_end(end_, static_cast<uint32_t>(mates.size()));
-  }
+  tell_end(program, me, last);
   size_t signals = 0;
   for (uint32_t c = 0; c < me.cores(me.chip()); ++c) {
     if (c == me.core()) continue;

@@ -11,15 +11,6 @@ uint32_t member_with(const Cube& cube, uint32_t code) {
                                cube.codes.begin());
 }
 
-void add_partners(const Teams& teams, const std::vector<Cube>& cubes, uint32_t rank,
-                  std::set<uint32_t>* peers) {
-  const Seat seat = teams.seats[rank];
-  const Cube& cube = cubes[seat.team];
-  for (const uint32_t axis : cube.axes) {
-    peers->insert(teams.of(rank)[member_with(cube, cube.codes[seat.member] ^ axis)]);
-  }
-}
-
 }  // namespace
 
 // Bytes that lie together where they start, and in every slot that holds sums for them.
@@ -28,7 +19,7 @@ struct Halving::Run {
   Spot from;
   Spot to;
   std::vector<Spot> arrived;  // by earlier step
-  uint64_t target = 0;         // offset in the slots of the step that sends it
+  uint64_t target = 0;        // offset in the slots of the step that sends it
 };
 
 // What one member keeps, step by step.
@@ -41,8 +32,7 @@ class Halving::Walk {
 
   uint32_t axis(uint32_t step) const { return cube_.axes[cube_.axes.size() - 1 - step]; }
   uint32_t partner(uint32_t step) const {
-    return teams_.members[seat_.team]
-                         [member_with(cube_, cube_.codes[seat_.member] ^ axis(step))];
+    return teams_.members[seat_.team][member_with(cube_, cube_.codes[seat_.member] ^ axis(step))];
   }
   // Members whose sections are sent at the step, or kept.
   std::vector<uint32_t> side(uint32_t step, bool sent) const {
@@ -76,8 +66,7 @@ class Halving::Walk {
   std::vector<std::vector<Spot>> arrived_;  // [step][member]
 };
 
-std::vector<Halving::Run> Halving::Walk::runs(const std::vector<uint32_t>& set,
-                                              bool sent) const {
+std::vector<Halving::Run> Halving::Walk::runs(const std::vector<uint32_t>& set, bool sent) const {
   std::vector<Run> out;
   uint64_t target = 0;
   for (const uint32_t j : set) {
@@ -117,9 +106,34 @@ Halving::Halving(ChainBuilder* builder, TeamsPtr teams, std::vector<Cube> cubes,
   if (readers_ == Readers::kTellEnd) end_ = builder->event();
 }
 
+bool Halving::active(uint32_t rank) const {
+  const uint32_t team = teams_->seats[rank].team;
+  for (uint32_t j = 0; j < teams_->of(rank).size(); ++j) {
+    if (!teams_->section(team, j).empty()) return true;
+  }
+  return false;
+}
+
+// Partners that anything is sent to, or comes from.
+void Halving::add_partners(uint32_t rank, bool sent, std::set<uint32_t>* peers) const {
+  const Seat seat = teams_->seats[rank];
+  Walk walk(*teams_, cubes_[seat.team], seat);
+  for (uint32_t k = 0; k < slots_.size(); ++k) {
+    if (!walk.runs(walk.side(k, sent)).empty()) peers->insert(walk.partner(k));
+    walk.keep(k, slots_[k]);
+  }
+}
+
 void Halving::touches(uint32_t rank, std::set<uint32_t>* peers) const {
-  add_partners(*teams_, cubes_, rank, peers);
-  peers->insert((*mates_)[rank].begin(), (*mates_)[rank].end());
+  if (active(rank)) peers->insert((*mates_)[rank].begin(), (*mates_)[rank].end());
+  add_partners(rank, true, peers);
+}
+
+void Halving::touchers(uint32_t rank, std::set<uint32_t>* peers) const {
+  for (const uint32_t mate : (*mates_)[rank]) {
+    if (active(mate)) peers->insert(mate);
+  }
+  add_partners(rank, false, peers);
 }
 
 std::vector<Range> Halving::operands(uint32_t rank, const Run& run) const {
@@ -136,8 +150,8 @@ void Halving::append(RankProgram* program) const {
   for (uint32_t k = 0; k < slots_.size(); ++k) {
     const uint32_t partner = walk.partner(k);
     for (const Run& run : walk.runs(walk.side(k, true))) {
-      StepEdit step = program->fold(run.bytes, operands(rank, run),
-                                    {at(partner, slots_[k] + run.target)});
+      StepEdit step =
+          program->fold(run.bytes, operands(rank, run), {at(partner, slots_[k] + run.target)});
       step.signal(partner, data_[k]);
       program->fan_out(&step);
     }
@@ -152,12 +166,15 @@ void Halving::append(RankProgram* program) const {
   for (const uint32_t fold : folds) program->after(fold);
   const auto& mates = (*mates_)[rank];
   if (readers_ != Readers::kTellEnd || mates.size() < 2) return;
+  uint32_t readers = 0;
+  for (const uint32_t mate : mates) readers += mate != rank && active(mate);
+  program->wait_at_end(end_, readers);
+  if (!active(rank)) return;
   program->after(program->last_fan_out());
   StepEdit end = program->handshake();
   for (const uint32_t mate : mates) {
     if (mate != rank) end.signal(mate, end_);
   }
-  program->wait_at_end(end_, static_cast<uint32_t>(mates.size() - 1));
 }
 
 Doubling::Doubling(ChainBuilder* builder, TeamsPtr teams, std::vector<Cube> cubes)
@@ -165,8 +182,24 @@ Doubling::Doubling(ChainBuilder* builder, TeamsPtr teams, std::vector<Cube> cube
   for (size_t k = 0; k < cubes_.front().axes.size(); ++k) data_.push_back(builder->event());
 }
 
+uint32_t Doubling::partner(const Seat& seat, uint32_t step) const {
+  const Cube& cube = cubes_[seat.team];
+  return member_with(cube, cube.codes[seat.member] ^ cube.axes[step]);
+}
+
 void Doubling::touches(uint32_t rank, std::set<uint32_t>* peers) const {
-  add_partners(*teams_, cubes_, rank, peers);
+  const Seat seat = teams_->seats[rank];
+  for (uint32_t k = 0; k < data_.size(); ++k) {
+    if (!held(seat, k).empty()) peers->insert(teams_->of(rank)[partner(seat, k)]);
+  }
+}
+
+void Doubling::touchers(uint32_t rank, std::set<uint32_t>* peers) const {
+  const Seat seat = teams_->seats[rank];
+  for (uint32_t k = 0; k < data_.size(); ++k) {
+    const uint32_t other = partner(seat, k);
+    if (!held({seat.team, other}, k).empty()) peers->insert(teams_->of(rank)[other]);
+  }
 }
 
 // What a member holds before a step: at first its own section, where the stage finds it.
@@ -188,19 +221,17 @@ Section Doubling::held(const Seat& seat, uint32_t step) const {
 void Doubling::append(RankProgram* program) const {
   const uint32_t rank = program->rank();
   const Seat seat = teams_->seats[rank];
-  const Cube& cube = cubes_[seat.team];
   uint32_t copied = kNoId;
   for (uint32_t k = 0; k < data_.size(); ++k) {
-    const uint32_t other = member_with(cube, cube.codes[seat.member] ^ cube.axes[k]);
-    const uint32_t partner = teams_->of(rank)[other];
+    const uint32_t other = partner(seat, k);
+    const uint32_t to = teams_->of(rank)[other];
     for (const Piece& piece : held(seat, k)) {
       // The first step also leaves the own section in the own output.
-      std::vector<Range> destinations = {at(partner, piece.to)};
+      std::vector<Range> destinations = {at(to, piece.to)};
       const bool copies = k == 0 && !(piece.from == piece.to);
       if (copies) destinations.push_back(at(rank, piece.to));
-      StepEdit step =
-          program->move(piece.bytes, {at(rank, piece.from)}, std::move(destinations));
-      step.signal(partner, data_[k]);
+      StepEdit step = program->move(piece.bytes, {at(rank, piece.from)}, std::move(destinations));
+      step.signal(to, data_[k]);
       program->fan_out(&step);
       if (copies) copied = step.id();
     }

@@ -28,7 +28,16 @@ std::vector<uint32_t> others(const Teams& teams, uint32_t rank) {
   return out;
 }
 
-void add_team(const Teams& teams, uint32_t rank, std::set<uint32_t>* peers) {
+// Members whose section is not empty.
+void add_members_with_data(const Teams& teams, uint32_t rank, std::set<uint32_t>* peers) {
+  for (const uint32_t member : teams.of(rank)) {
+    if (!teams.section_of(member).empty()) peers->insert(member);
+  }
+}
+
+// All members, if the own section is not empty.
+void add_team_if_data(const Teams& teams, uint32_t rank, std::set<uint32_t>* peers) {
+  if (teams.section_of(rank).empty()) return;
   peers->insert(teams.of(rank).begin(), teams.of(rank).end());
 }
 
@@ -38,7 +47,11 @@ DirectGather::DirectGather(ChainBuilder* builder, TeamsPtr teams, uint32_t width
     : teams_(std::move(teams)), width_(width), data_(builder->event()) {}
 
 void DirectGather::touches(uint32_t rank, std::set<uint32_t>* peers) const {
-  add_team(*teams_, rank, peers);
+  add_team_if_data(*teams_, rank, peers);
+}
+
+void DirectGather::touchers(uint32_t rank, std::set<uint32_t>* peers) const {
+  add_members_with_data(*teams_, rank, peers);
 }
 
 void DirectGather::append(RankProgram* program) const {
@@ -69,7 +82,11 @@ ReadReduce::ReadReduce(ChainBuilder* builder, TeamsPtr teams, bool share)
     : teams_(std::move(teams)), share_(share), event_(builder->event()) {}
 
 void ReadReduce::touches(uint32_t rank, std::set<uint32_t>* peers) const {
-  add_team(*teams_, rank, peers);
+  add_team_if_data(*teams_, rank, peers);
+}
+
+void ReadReduce::touchers(uint32_t rank, std::set<uint32_t>* peers) const {
+  add_members_with_data(*teams_, rank, peers);
 }
 
 void ReadReduce::append(RankProgram* program) const {
@@ -111,7 +128,11 @@ SlotReduce::SlotReduce(ChainBuilder* builder, TeamsPtr teams)
       data_(builder->event()) {}
 
 void SlotReduce::touches(uint32_t rank, std::set<uint32_t>* peers) const {
-  add_team(*teams_, rank, peers);
+  add_members_with_data(*teams_, rank, peers);
+}
+
+void SlotReduce::touchers(uint32_t rank, std::set<uint32_t>* peers) const {
+  add_team_if_data(*teams_, rank, peers);
 }
 
 void SlotReduce::append(RankProgram* program) const {

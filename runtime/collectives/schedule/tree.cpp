@@ -9,6 +9,7 @@
 
 #include "runtime/collectives/schedule/algorithms.h"
 #include "runtime/collectives/schedule/builder.h"
+#include "runtime/collectives/schedule/compose.h"
 
 namespace ccl {
 namespace {
@@ -338,6 +339,7 @@ base::Result<Schedule> tree(const OpRequest& request, const Group& group,
                             const ScheduleOptions& options) {
   const uint32_t n = group.ranks();
   if (base::Status status = validate(request, n); !status) return status.error();
+  if (!sane_size(request)) return not_eligible(Algorithm::kTree, "buffer size overflows");
   constexpr uint32_t kLeastSteps = 32;
   if (options.slots == 0 || options.max_steps < kLeastSteps) {
     return not_eligible(Algorithm::kTree,

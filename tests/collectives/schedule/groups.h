@@ -155,6 +155,17 @@ inline std::map<std::pair<uint32_t, uint32_t>, uint64_t> link_loads(const Schedu
   return out;
 }
 
+// Bytes read and written in all memories.
+inline uint64_t accesses_of(const Schedule& schedule) {
+  uint64_t bytes = 0;
+  for (uint32_t r = 0; r < schedule.shape.ranks; ++r) {
+    for (const Step& s : schedule.steps(r)) {
+      bytes += s.bytes * (s.sources.size() + s.destinations.size());
+    }
+  }
+  return bytes;
+}
+
 // As one CC-core runs all channels: each step starts after the one before it in the list.
 inline Schedule on_one_core(const Schedule& schedule) {
   Schedule out = schedule;
