@@ -40,7 +40,7 @@ class Lowering {
         completion_(completion),
         options_(options),
         layout_(schedule.shape, own_.engines(), own_.cc_count),
-        descriptors_(schedule.shape.request, own_.one_word, own_.engines(), options.packet_bytes),
+        descriptors_(schedule.shape.request, own_.weights, own_.engines(), options.packet_bytes),
         channels_(schedule.shape.channels),
         taken_(schedule.shape.events.size(), 0) {}
 
@@ -48,8 +48,12 @@ class Lowering {
     for (const Step& step : steps_) {
       if (base::Status s = check(step); !s.ok()) return s.error();
     }
+    count_fan_outs();
     start();
-    for (const Step& step : steps_) issue(step);
+    for (const Step& step : steps_) {
+      issue(step);
+      ++issuing_;
+    }
     finish();
     return result();
   }
@@ -163,29 +167,28 @@ class Lowering {
     Channel& c = channels_[channel];
     for (; c.completed <= ordinal; ++c.completed) {
       if (!c.ordered[c.completed]) continue;
-      wait_done(channel, layout_.done(channel, c.completed), layout_.per_step());
+      wait_done(channel, layout_.done(channel, c.completed), kSignal);
     }
   }
 
   void complete_fan_out(uint32_t channel) {
     uint32_t& steps = channels_[channel].fanned_out;
     if (steps == 0) return;
-    wait_done(channel, layout_.fan_out(channel), steps * layout_.per_step());
+    wait_done(channel, layout_.fan_out(channel), steps * kSignal);
     steps = 0;
   }
 
   void wait_event(const Wait& wait) {
     const Event& event = shape_.events[wait.event];
     const uint32_t base = own_.cc[layout_.slot(event.channel)].signal_base;
-    const uint32_t each = layout_.per_step();
     if (event.lane) {
       for (uint32_t i = 0; i < wait.signals; ++i) {
         const uint32_t n = taken_[wait.event]++;
-        program(event.channel).wait(Op::kSemWait, base + layout_.signal(wait.event, n), each);
+        program(event.channel).wait(Op::kSemWait, base + layout_.signal(wait.event, n), kSignal);
       }
     } else if (wait.signals != 0) {
       program(event.channel)
-          .wait(Op::kSemWait, base + layout_.signal(wait.event, 0), wait.signals * each);
+          .wait(Op::kSemWait, base + layout_.signal(wait.event, 0), wait.signals * kSignal);
     }
   }
 
@@ -198,10 +201,11 @@ class Lowering {
     return issued.fan_out ? c.fanned_out != 0 : issued.ordinal >= c.completed;
   }
 
-  // True if the parts of `step` and `before` on different engines do not meet: one engine, or equal
-  // cuts and every pair of overlapping ranges coincides. Then queue order with a DMB is enough.
-  bool same_engine_only(const Step& before, const Step& step) const {
-    if (layout_.per_step() == 1) return true;
+  // True if the parts of `step` and `before` on different engines of one range do not meet: one
+  // engine, or equal cuts and every pair of overlapping ranges coincides. Then queue order with a
+  // DMB is enough.
+  bool same_engine_only(const Step& before, const Step& step, const EngineRange& engines) const {
+    if (engines.count == 1) return true;
     if (before.bytes != step.bytes) return false;
     const auto meet_badly = [&](const std::vector<Range>& a, const std::vector<Range>& b) {
       for (const Range& x : a) {
@@ -218,30 +222,56 @@ class Lowering {
            !meet_badly(before.destinations, step.destinations);
   }
 
-  EngineRange next_engines(uint32_t channel) {
-    EngineRange engines{layout_.first_engine(channel), layout_.per_step()};
-    if (engines.count < layout_.share()) {
-      engines.first += channels_[channel].next_engine++ % layout_.share();
-    }
+  // Steps take the engines of the share in turns.
+  EngineRange next_engines(const Step& step) {
+    const uint32_t together = step.fan_out ? fan_outs_[issuing_] : 1;
+    EngineRange engines{layout_.first_engine(step.channel),
+                        layout_.engines_of(step.bytes, together)};
+    uint32_t& next = channels_[step.channel].next_engine;
+    next = (next + engines.count - 1) / engines.count * engines.count % layout_.share();
+    engines.first += next;
+    next += engines.count;
     return engines;
+  }
+
+  // For every fan-out step, how many of its channel are in flight together.
+  void count_fan_outs() {
+    fan_outs_.assign(steps_.size(), 0);
+    std::vector<std::vector<uint32_t>> together(shape_.channels);
+    const auto close = [&](uint32_t channel) {
+      for (const uint32_t at : together[channel]) {
+        fan_outs_[at] = static_cast<uint32_t>(together[channel].size());
+      }
+      together[channel].clear();
+    };
+    for (uint32_t at = 0; at < steps_.size(); ++at) {
+      const Step& step = steps_[at];
+      // What a fan-out or its successors wait for, or what stands between, ends a row.
+      if (!step.fan_out || !step.after.empty() || !step.waits.empty()) close(step.channel);
+      if (step.fan_out && step.bytes != 0) together[step.channel].push_back(at);
+    }
+    for (uint32_t c = 0; c < shape_.channels; ++c) close(c);
   }
 
   // Makes the step follow those in its `after`: chooses its engines, true if it needs a DMB.
   bool follow(const Step& step, EngineRange* engines) {
     bool barrier = false;
     for (const uint32_t id : step.after) {
-      if (!in_flight(step, id) || issued_[id].fan_out || !same_engine_only(steps_[id], step)) {
+      if (!in_flight(step, id) || issued_[id].fan_out ||
+          !same_engine_only(steps_[id], step, issued_[id].engines)) {
         continue;
       }
       *engines = issued_[id].engines;
       barrier = true;
       break;
     }
-    if (!barrier) *engines = next_engines(step.channel);
+    if (!barrier) *engines = next_engines(step);
     for (const uint32_t id : step.after) {
       if (!in_flight(step, id)) continue;
-      const bool queued = barrier && !issued_[id].fan_out && same_engine_only(steps_[id], step) &&
-                          issued_[id].engines.first == engines->first;
+      const bool queued = barrier && !issued_[id].fan_out &&
+                          same_engine_only(steps_[id], step, *engines) &&
+                          issued_[id].engines.first == engines->first &&
+                          issued_[id].engines.count == engines->count;
       if (!queued) complete(step.channel, id);
     }
     return barrier;
@@ -294,7 +324,7 @@ class Lowering {
     issued_.push_back(issued);
     if (issued.data) return move(step, std::move(transfer));
     for (const uint64_t target : transfer.signals) {
-      program(step.channel).emit(Op::kSemAdd, layout_.per_step(), target);
+      program(step.channel).emit(Op::kSemAdd, kSignal, target);
     }
   }
 
@@ -388,7 +418,9 @@ class Lowering {
   std::vector<Issued> issued_;
   std::vector<uint32_t> taken_;                             // by event: signals of a lane
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> sent_;  // by rank and event: signals to a lane
+  std::vector<uint32_t> fan_outs_;                          // by step
   uint32_t checked_ = 0;
+  uint32_t issuing_ = 0;  // index of the step
 };
 
 base::Error invalid(const std::string& what) {

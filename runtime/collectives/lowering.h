@@ -13,17 +13,20 @@ namespace ccl {
 // that a semaphore never mixes the contributions of engines to two steps.
 constexpr uint32_t kWindow = 4;
 
+// What a signal adds to a semaphore in total: each of the k engines of a step adds kSignal / k.
+constexpr uint32_t kSignal = 32;
+
 // What all ranks agree on besides the shape: follows from the shape, the number of engines of a
 // rank, and the number of CC-cores of the stream.
 class Layout {
  public:
   Layout(const Shape& shape, uint32_t engines, uint32_t cc_count);
 
-  // Channels share the engines equally.
+  // Channels share the engines equally, a power of two each.
   uint32_t share() const { return share_; }
   uint32_t first_engine(uint32_t channel) const { return channel * share_ % engines_; }
-  // Engines that a step with bytes uses: every signal counts so many.
-  uint32_t per_step() const { return per_step_; }
+  // Engines of a step of so many bytes that is one of `together` in flight: a power of two.
+  uint32_t engines_of(uint64_t bytes, uint32_t together) const;
   // CC-core that runs the channel. Channels with a common engine have a common CC-core: the order
   // of doorbells is the order of the ring.
   uint32_t slot(uint32_t channel) const { return channel % engines_ % cc_count_; }
@@ -45,7 +48,6 @@ class Layout {
   uint32_t engines_;
   uint32_t cc_count_;
   uint32_t share_ = 1;
-  uint32_t per_step_ = 1;
   std::vector<uint32_t> events_;
   std::vector<bool> lanes_;
   std::vector<uint32_t> channels_;
@@ -70,13 +72,13 @@ struct Transfer {
   uint64_t bytes = 0;
   EngineRange engines;
   bool barrier = false;           // each engine's first packet waits for its queue to be idle (DMB)
-  std::vector<uint64_t> signals;  // increment windows: every engine adds 1 behind its part
+  std::vector<uint64_t> signals;  // increment windows: every engine adds its share behind its part
 };
 
 // Appends descriptors of one rank to its engines' rings.
 class Descriptors {
  public:
-  Descriptors(const OpRequest& request, uint64_t one_word, uint32_t engines, uint32_t packet_bytes);
+  Descriptors(const OpRequest& request, uint64_t weights, uint32_t engines, uint32_t packet_bytes);
 
   void add(const Transfer& transfer);
   // What add() has appended to a ring since the last call.
@@ -95,7 +97,7 @@ class Descriptors {
                   bool last);
 
   OpRequest request_;
-  uint64_t one_word_;
+  uint64_t weights_;
   uint32_t packet_bytes_;
   std::vector<EngineRing> rings_;
   std::vector<DoorbellCounts> announced_;
