@@ -160,11 +160,12 @@ void add_mesh_reduce(ChainBuilder* builder, const ChipShape& shape, TeamsPtr tea
   }
 }
 
-void add_mesh_gather(ChainBuilder* builder, const ChipShape& shape, TeamsPtr teams, bool reduced) {
+void add_mesh_gather(ChainBuilder* builder, const ChipShape& shape, TeamsPtr teams, Before before) {
   if (shape.most_chips == 1) {
-    if (!reduced) builder->add<DirectGather>(std::move(teams), kChipWidth);
+    if (before != Before::kReduce) builder->add<DirectGather>(std::move(teams), kChipWidth);
   } else if (shape.most_cores > 1 && shape.landing) {
-    builder->add<LandingGather>(std::move(teams), shape.chips, reduced);
+    constexpr Mates kMates[] = {Mates::kInputs, Mates::kShared, Mates::kMade};
+    builder->add<LandingGather>(std::move(teams), shape.chips, kMates[static_cast<size_t>(before)]);
   } else if (shape.most_cores == 1 || !shape.uniform || teams->largest_team() <= kMaxDirectRanks) {
     builder->add<DirectGather>(std::move(teams), 1);
   } else {

@@ -24,8 +24,9 @@ ChipShape chip_shape(const Group& group, const Teams& teams);
 // Scatter and reduce. `gathered`: add_mesh_gather() of the same teams comes next.
 void add_mesh_reduce(ChainBuilder* builder, const ChipShape& shape, TeamsPtr teams, bool gathered,
                      Readers readers);
-// Gather. `reduced`: after add_mesh_reduce() with `gathered`.
-void add_mesh_gather(ChainBuilder* builder, const ChipShape& shape, TeamsPtr teams, bool reduced);
+// Gather. `before`: what has made the sections; add_mesh_reduce() with `gathered` is kReduce.
+enum class Before : uint8_t { kNothing, kReduce, kOther };
+void add_mesh_gather(ChainBuilder* builder, const ChipShape& shape, TeamsPtr teams, Before before);
 
 // Teams whose chips form a hypercube (2.8.2): for every local core the ranks of all chips.
 struct CubePlan {

@@ -71,7 +71,7 @@ void add_all_reduce(ChainBuilder* builder, const OpRequest& request, const Group
     builder->add<SlotReduce>(whole_buffer(request, ranks));
   } else {
     add_mesh_reduce(builder, shape, sections, true, Readers::kFollowed);
-    add_mesh_gather(builder, shape, chunks(ranks, layout, &Layout::gathered), true);
+    add_mesh_gather(builder, shape, chunks(ranks, layout, &Layout::gathered), Before::kReduce);
   }
 }
 
@@ -98,7 +98,7 @@ base::Result<Schedule> mesh(const OpRequest& request, const Group& group,
     add_all_reduce(&builder, request, group, options);
   } else if (request.kind == OpKind::kAllGather) {
     const TeamsPtr sections = chunks(ranks, layout, &Layout::gathered);
-    add_mesh_gather(&builder, chip_shape(group, *sections), sections, false);
+    add_mesh_gather(&builder, chip_shape(group, *sections), sections, Before::kNothing);
   } else {
     const TeamsPtr sections = chunks(ranks, layout, &Layout::reduced);
     add_mesh_reduce(&builder, chip_shape(group, *sections), sections, false, Readers::kTellEnd);
