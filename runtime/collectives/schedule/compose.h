@@ -35,8 +35,11 @@ struct CubePlan {
   std::vector<std::vector<uint32_t>> chips;    // ranks
   MatesPtr mates;
 };
+// Members of a column: as their chips are numbered, or such that every step of the cube moves
+// neighbours (for operations whose chunks may have any number).
+enum class ColumnOrder : uint8_t { kByChip, kByAxes };
 // Empty where the chips of a team are no power of two, or no sub-cube of the torus.
-std::optional<CubePlan> cube_plan(const Group& group, const Teams& teams);
+std::optional<CubePlan> cube_plan(const Group& group, const Teams& teams, ColumnOrder order);
 
 void add_cube_reduce(ChainBuilder* builder, const CubePlan& plan, const TeamsPtr& teams,
                      Readers readers);

@@ -127,7 +127,7 @@ class Hierarchy {
   }
 
   std::optional<CubePlan> cube(const Teams& teams, bool mesh) const {
-    return mesh ? std::nullopt : cube_plan(group_, teams);
+    return mesh ? std::nullopt : cube_plan(group_, teams, ColumnOrder::kByChip);
   }
   void reduce_inside(const ChunkAt& chunk, Readers readers) {
     const TeamsPtr teams = inside(chunk);
