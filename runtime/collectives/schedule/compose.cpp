@@ -184,7 +184,7 @@ void add_mesh_gather(ChainBuilder* builder, const ChipShape& shape, TeamsPtr tea
     constexpr Mates kMates[] = {Mates::kInputs, Mates::kShared, Mates::kMade};
     builder->add<LandingGather>(std::move(teams), shape.chips, kMates[static_cast<size_t>(before)]);
   } else if (shape.most_cores == 1 || !shape.uniform ||
-             teams->largest_team() <= kMaxDirectTransfers) {
+             teams->largest_team() * teams->section(0, 0).size() <= kMaxDirectTransfers) {
     builder->add<DirectGather>(std::move(teams), 1);
   } else {
     std::vector<std::vector<uint32_t>> chips;
