@@ -25,6 +25,8 @@ enum class Op : uint8_t {
   kWrite = 12,      // posted 32-bit write of the value to `address`
   kDone = 13,       // end of operation: optional increment (address != 0), then the next trigger
   kArgument = 14,   // reg[a] = argument word of the operation table entry
+  kDmaRange = 15,   // kDmaAdvance for a + 1 units in a row: `address` + i << (b + kRangeShift);
+                    // no kFromReg
 };
 
 enum class Cond : uint8_t { kGe = 0, kEq = 1 };
@@ -46,6 +48,7 @@ struct Record {
 static_assert(sizeof(Record) == 16);
 
 constexpr uint32_t kRegisters = 16;
+constexpr uint32_t kRangeShift = 12;
 constexpr uint32_t kFifoDepth = 256;
 constexpr uint32_t kOperations = 1024;
 constexpr uint32_t kMaxRecords = 4096;

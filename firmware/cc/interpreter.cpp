@@ -113,7 +113,8 @@ bool Interpreter::well_formed(const Record& record) const {
   constexpr uint8_t kKnown =
       program::flag::kCondMask | program::flag::kSubtract | program::flag::kFromReg;
   const uint8_t cond = record.flags & program::flag::kCondMask;
-  return record.op <= static_cast<uint8_t>(Op::kArgument) && record.a < program::kRegisters &&
+  if (record.op == static_cast<uint8_t>(Op::kDmaRange) && record.flags != 0) return false;
+  return record.op <= static_cast<uint8_t>(Op::kDmaRange) && record.a < program::kRegisters &&
          record.b < program::kRegisters && (record.flags & ~kKnown) == 0 &&
          cond <= static_cast<uint8_t>(program::Cond::kEq);
 }
@@ -196,7 +197,10 @@ Step Interpreter::begin(const Record& record, SemaphoreBank& semaphores, Hal& ha
     return step;
   }
   phase_ = Phase::kExecute;
-  return spend(is_control(op) ? Cost::kBranch : Cost::kInstruction, op);
+  const Cost cost = op == Op::kDmaRange ? Cost::kRange
+                    : is_control(op)    ? Cost::kBranch
+                                        : Cost::kInstruction;
+  return spend(cost, op);
 }
 
 Step Interpreter::wait(const Record& record, SemaphoreBank& semaphores, Hal& hal) {
@@ -228,10 +232,9 @@ void Interpreter::store(uint64_t address, uint32_t value, Hal& hal) {
 
 // Doorbells of one prebuilt ring pair: the receiving side first, as drivers do (hw-registers.md
 // 0.2 rule 7), so that data never arrives without a place to go.
-void Interpreter::advance(const Record& record, Hal& hal) {
-  const uint32_t value = value_of(record);
-  const uint64_t tail = record.address + contract::udma::kM2sQTailInc;
-  if ((value >> 16) != 0) store(tail + contract::kS2mOffset, value >> 16, hal);
+void Interpreter::advance(uint64_t queue, uint32_t value, Hal& hal) {
+  const uint64_t tail = queue + contract::udma::kM2sQTailInc;
+  if (active() && (value >> 16) != 0) store(tail + contract::kS2mOffset, value >> 16, hal);
   if (active() && (value & 0xFFFF) != 0) store(tail, value & 0xFFFF, hal);
 }
 
@@ -244,7 +247,12 @@ void Interpreter::execute(const Record& record, Hal& hal) {
       store(record.address, value, hal);
       break;
     case Op::kDmaAdvance:
-      advance(record, hal);
+      advance(record.address, value, hal);
+      break;
+    case Op::kDmaRange:
+      for (uint64_t i = 0; i <= record.a; ++i) {
+        advance(record.address + (i << (record.b + program::kRangeShift)), record.imm, hal);
+      }
       break;
     case Op::kMov:
       registers_[record.a] = value;

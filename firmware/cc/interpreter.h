@@ -23,7 +23,7 @@ struct LocalMemory {
 };
 
 // What the time that passes before the next step is spent on.
-enum class Cost : uint8_t { kTrigger, kInstruction, kBranch, kSemaphoreWait };
+enum class Cost : uint8_t { kTrigger, kInstruction, kBranch, kSemaphoreWait, kRange };
 
 enum class Next : uint8_t {
   kSpend,      // time of class `cost` passes, then step() again
@@ -75,7 +75,7 @@ class Interpreter {
   Step begin(const program::Record& record, SemaphoreBank& semaphores, Hal& hal);
   Step wait(const program::Record& record, SemaphoreBank& semaphores, Hal& hal);
   void execute(const program::Record& record, Hal& hal);
-  void advance(const program::Record& record, Hal& hal);
+  void advance(uint64_t queue, uint32_t value, Hal& hal);
   void store(uint64_t address, uint32_t value, Hal& hal);
   bool well_formed(const program::Record& record) const;
   bool active() const;

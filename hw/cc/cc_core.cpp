@@ -164,6 +164,8 @@ base::Ps CcCore::time_of(Cost cost) const {
       return context_.timing.cc_branch;
     case Cost::kSemaphoreWait:
       return context_.timing.cc_sem_wait;
+    case Cost::kRange:  // one set-up, then stores that leave back to back
+      return context_.timing.cc_instr + context_.timing.cc_branch;
   }
   return 0;
 }
@@ -199,7 +201,7 @@ void CcCore::trace_last_step() {
   constexpr const char* kNames[] = {"nop",      "semaphore wait", "semaphore add", "dma advance",
                                     "dma wait", "host post",      "mov",           "add",
                                     "branch",   "loop",           "notify",        "barrier",
-                                    "write",    "done",           "argument"};
+                                    "write",    "done",           "argument",      "dma range"};
   const bool idle = last_step_.next == Next::kIdle || last_step_.next == Next::kStopped;
   const base::Ps now = context_.queue.now();
   if (context_.tracer == nullptr || idle || since_ == now) return;

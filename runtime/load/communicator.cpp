@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/span.h"
+#include "runtime/collectives/ccl.h"
 #include "runtime/nrt/environment.h"
 #include "runtime/nrt/log.h"
 #include "runtime/nrt/status.h"
@@ -11,7 +12,9 @@
 namespace nrt {
 namespace {
 
-constexpr uint32_t kRecordVersion = 1;
+constexpr uint32_t kRecordVersion = 2;
+constexpr uint32_t kMaxDevices = 64;  // of a node (docs/hardware-contract.md 1)
+constexpr size_t kNeighbours = 32;    // offset in the record: one byte each, 0xFF ends the list
 
 }  // namespace
 
@@ -21,6 +24,13 @@ ccl::DeviceRecord pack(const RankPosition& position) {
   base::store<uint32_t>(record.data() + 4, static_cast<uint32_t>(position.gen));
   base::store<uint32_t>(record.data() + 8, position.chip);
   base::store<uint32_t>(record.data() + 12, position.nc);
+  base::store<uint32_t>(record.data() + 16, position.lnc);
+  base::store<uint32_t>(record.data() + 20, position.device);
+  base::store<uint32_t>(record.data() + 24, position.devices);
+  for (size_t i = 0; i < RankPosition::kMaxNeighbours; ++i) {
+    const bool is = i < position.neighbours.size();
+    record[kNeighbours + i] = is ? static_cast<uint8_t>(position.neighbours[i]) : 0xFF;
+  }
   return record;
 }
 
@@ -29,10 +39,23 @@ base::Result<RankPosition> unpack(const ccl::DeviceRecord& record) {
   const auto gen = base::load<uint32_t>(record.data() + 4);
   position.chip = base::load<uint32_t>(record.data() + 8);
   position.nc = base::load<uint32_t>(record.data() + 12);
-  const bool known = base::load<uint32_t>(record.data()) == kRecordVersion && gen >= 2 && gen <= 4;
+  position.lnc = base::load<uint32_t>(record.data() + 16);
+  position.device = base::load<uint32_t>(record.data() + 20);
+  position.devices = base::load<uint32_t>(record.data() + 24);
+  bool known = base::load<uint32_t>(record.data()) == kRecordVersion && gen >= 2 && gen <= 4;
   if (known) position.gen = static_cast<contract::Gen>(gen);
+  for (size_t i = 0; i < RankPosition::kMaxNeighbours; ++i) {
+    const uint8_t neighbour = record[kNeighbours + i];
+    if (neighbour == 0xFF) break;
+    known = known && neighbour < position.devices;
+    position.neighbours.push_back(neighbour);
+  }
   const contract::AddressMap map{position.gen};
-  if (!known || position.nc >= map.ncs() || position.chip > 0x3FF) {
+  known = known && position.lnc >= 1 && position.lnc <= ccl::kMaxLnc && position.nc < map.ncs() &&
+          position.nc % position.lnc == 0 && position.chip <= 0x3FF &&
+          position.devices <= kMaxDevices && position.device < position.devices &&
+          position.device <= position.chip;
+  if (!known) {
     return error(NRT_FAILURE, "A peer sent a record that this runtime does not understand",
                  base::Fault::kIo);
   }

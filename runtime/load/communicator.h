@@ -16,8 +16,14 @@ namespace nrt {
 // Where a rank runs; exchanged by the bootstrap.
 struct RankPosition {
   contract::Gen gen = contract::Gen::kV2;
-  uint32_t chip = 0;
-  uint32_t nc = 0;
+  uint32_t chip = 0;     // platform-wide number
+  uint32_t nc = 0;       // first physical core
+  uint32_t lnc = 1;      // physical cores
+  uint32_t device = 0;   // number of the chip on its node
+  uint32_t devices = 1;  // chips of the node
+  // Chips of the node that a link joins to this one, by number on the node; the first few.
+  static constexpr size_t kMaxNeighbours = 8;
+  std::vector<uint32_t> neighbours;
 };
 
 ccl::DeviceRecord pack(const RankPosition& position);

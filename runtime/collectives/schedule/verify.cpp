@@ -1,7 +1,11 @@
-// Executes all ranks of a schedule on symbolic data, once. The order in which the channels are
+// Executes all ranks of a schedule on symbolic data, once. The order in which the ranks are
 // advanced decides nothing: a lane has one producer and one consumer, a gather is waited for once,
 // so every order meets the same waits. What could differ between orders is found by clocks: at its
 // start a step must know the ends of all conflicting accesses before it (verify_clock.h).
+//
+// A rank starts its steps in the order of its list here, as when all its channels share a CC-core:
+// no other assignment of channels to cores waits for more. Order between steps is only taken from
+// what holds for every assignment: the order within a channel, signals and `after`.
 //
 // Beyond one execution: operations are replayed, so a signal to a gather must not be able to come
 // while the gather of the operation before is still open.
@@ -25,7 +29,7 @@ std::string number(uint64_t n) {
 
 struct Track {
   Clock clock;
-  uint32_t next = 0;               // index in the list of the track
+  uint32_t started = 0;            // steps
   std::vector<uint32_t> windowed;  // numbers of steps
   std::vector<uint32_t> fan_outs;
 };
@@ -71,6 +75,9 @@ class Execution {
   EventState& event(uint32_t rank, uint32_t e) { return events_[rank * shape_.events.size() + e]; }
 
   base::Status advance();
+  bool finished(uint32_t rank) const { return next_[rank] == p_.ranks[rank].size(); }
+  std::map<uint32_t, uint64_t> needs(uint32_t id) const;
+  uint64_t came(uint32_t rank, uint32_t e);
   bool can_start(uint32_t id);
   base::Status start(Track* track, uint32_t id);
   void take_waits(Track* track, uint32_t id);
@@ -107,8 +114,9 @@ class Execution {
   std::vector<Memory> memories_;
   std::vector<Track> tracks_;
   std::vector<EventState> events_;
-  std::deque<uint32_t> ready_;                // tracks that may be able to go on
-  std::vector<bool> queued_;                  // per track: is in ready_
+  std::vector<uint32_t> next_;                // per rank: index in its list
+  std::deque<uint32_t> ready_;                // ranks that may be able to go on
+  std::vector<bool> queued_;                  // per rank: is in ready_
   std::vector<std::vector<uint32_t>> touch_;  // per rank: steps of others that touch its memory
   std::vector<GatherSignal> gather_signals_;
   std::vector<Clock> ends_;             // per rank
@@ -142,32 +150,42 @@ void Execution::prepare() {
   }
   events_.resize(shape_.ranks * shape_.events.size());
   touch_.resize(shape_.ranks);
-  queued_.assign(tracks_.size(), true);
-  for (uint32_t t = 0; t < tracks_.size(); ++t) ready_.push_back(t);
+  next_.resize(shape_.ranks);
+  queued_.assign(shape_.ranks, true);
+  for (uint32_t r = 0; r < shape_.ranks; ++r) ready_.push_back(r);
 }
 
 base::Status Execution::advance() {
   while (!ready_.empty()) {
-    const uint32_t t = ready_.front();
+    const uint32_t rank = ready_.front();
     ready_.pop_front();
-    queued_[t] = false;
-    Track& track = tracks_[t];
-    if (track.next == p_.tracks[t].size() || !can_start(p_.tracks[t][track.next])) continue;
-    if (base::Status status = start(&track, p_.tracks[t][track.next]); !status) return status;
+    queued_[rank] = false;
+    const uint32_t id = p_.first[rank] + next_[rank];
+    if (finished(rank) || !can_start(id)) continue;
+    ++next_[rank];
+    if (base::Status status = start(&tracks_[p_.refs[id].track], id); !status) return status;
     // One step at a turn, so that signals do not pile up.
-    ready_.push_back(t);
-    queued_[t] = true;
+    ready_.push_back(rank);
+    queued_[rank] = true;
   }
   return {};
 }
 
+// A step may wait for an event more than once.
+std::map<uint32_t, uint64_t> Execution::needs(uint32_t id) const {
+  std::map<uint32_t, uint64_t> out;
+  for (const Wait& wait : p_.step(id).waits) out[wait.event] += wait.signals;
+  return out;
+}
+
+uint64_t Execution::came(uint32_t rank, uint32_t e) {
+  return shape_.events[e].lane ? event(rank, e).lane.size() : event(rank, e).count;
+}
+
 bool Execution::can_start(uint32_t id) {
-  const uint32_t rank = p_.refs[id].rank;
-  std::map<uint32_t, uint64_t> needed;  // a step may wait for an event more than once
-  for (const Wait& wait : p_.step(id).waits) needed[wait.event] += wait.signals;
-  return std::all_of(needed.begin(), needed.end(), [&](const auto& need) {
-    const EventState& state = event(rank, need.first);
-    return (shape_.events[need.first].lane ? state.lane.size() : state.count) >= need.second;
+  const std::map<uint32_t, uint64_t> all = needs(id);
+  return std::all_of(all.begin(), all.end(), [&](const auto& need) {
+    return came(p_.refs[id].rank, need.first) >= need.second;
   });
 }
 
@@ -204,10 +222,10 @@ base::Status Execution::start(Track* track, uint32_t id) {
   const StepRef& ref = p_.refs[id];
   take_waits(track, id);
   take_after(track, id);
-  if (step.bytes != 0 && !step.fan_out && ref.number >= kWindow) {
-    track->clock.end(p_.refs[track->windowed[ref.number - kWindow]]);
+  if (step.bytes != 0 && !step.fan_out && ref.number >= kInFlight) {
+    track->clock.end(p_.refs[track->windowed[ref.number - kInFlight]]);
   }
-  track->clock.start(ref.track, ++track->next);
+  track->clock.start(ref.track, ++track->started);
   if (step.bytes != 0) {
     if (base::Status status = transfer(track->clock, id); !status) return status;
     (step.fan_out ? track->fan_outs : track->windowed).push_back(id);
@@ -235,9 +253,8 @@ void Execution::signal(uint32_t id, const Clock& at_end) {
         gather_signals_.push_back({id, s, at_end.started_ranks()});
       }
     }
-    const uint32_t waiter = s.rank * shape_.channels + shape_.events[s.event].channel;
-    if (!queued_[waiter]) ready_.push_back(waiter);
-    queued_[waiter] = true;
+    if (!queued_[s.rank]) ready_.push_back(s.rank);
+    queued_[s.rank] = true;
   }
 }
 
@@ -369,29 +386,27 @@ base::Status Execution::transfer(const Clock& clock, uint32_t id) {
   return {};
 }
 
-// All tracks are at their end, or some wait for ever. Names the wait that no other wait causes
+// All ranks are at their end, or some wait for ever. Names the wait that no other wait causes
 // first: a lane whose producer has finished.
 base::Status Execution::check_stuck() {
   std::string first;
-  for (uint32_t t = 0; t < tracks_.size(); ++t) {
-    if (tracks_[t].next == p_.tracks[t].size()) continue;
-    const uint32_t id = p_.tracks[t][tracks_[t].next];
-    for (const Wait& wait : p_.step(id).waits) {
-      const EventState& state = event(p_.refs[id].rank, wait.event);
-      const EventUse& use = p_.use(p_.refs[id].rank, wait.event);
-      const bool lane = shape_.events[wait.event].lane;
-      const uint64_t have = lane ? state.lane.size() : state.count;
-      if (have >= wait.signals) continue;
-      std::string text = p_.name(id) + " can never start: it waits for " + number(wait.signals) +
-                         " signals of " + (lane ? "lane " : "gather ") + number(wait.event) + ", " +
-                         number(have) + " came";
+  for (uint32_t r = 0; r < shape_.ranks; ++r) {
+    if (finished(r)) continue;
+    const uint32_t id = p_.first[r] + next_[r];
+    for (const auto& [e, signals] : needs(id)) {
+      if (came(r, e) >= signals) continue;
+      const EventUse& use = p_.use(r, e);
+      const bool lane = shape_.events[e].lane;
+      std::string text = p_.name(id) + " can never start: it waits for " + number(signals) +
+                         " signals of " + (lane ? "lane " : "gather ") + number(e) + ", " +
+                         number(came(r, e)) + " came";
       if (use.sent < use.taken) {
         return schedule_error(text + "; only " + number(use.sent) + " of " + number(use.taken) +
                               " are ever sent");
       }
       if (lane) {
-        const uint32_t by = use.producer;
-        text += "; its producer, " + p_.name(p_.tracks[by][tracks_[by].next]) + ", waits as well";
+        const uint32_t by = use.producer / shape_.channels;
+        text += "; its producer waits in " + p_.name(p_.first[by] + next_[by]);
       }
       if (first.empty()) first = text;
     }

@@ -44,7 +44,7 @@ void Clock::end(const StepRef& step) {
   }
   Known& known = tracks_[step.track];
   if (step.number < known.ended) return;
-  // At most kWindow - 1: the window has ended all steps before.
+  // At most kInFlight - 1: the window has ended all steps before.
   known.more |= 1u << (step.number - known.ended);
   close(&known);
 }
@@ -54,7 +54,7 @@ bool Clock::ended(const StepRef& step) const {
   const Known& known = tracks_[step.track];
   if (step.number < known.ended) return true;
   const uint32_t after = step.number - known.ended;
-  return after < kWindow && ((known.more >> after) & 1) != 0;
+  return after < kInFlight && ((known.more >> after) & 1) != 0;
 }
 
 }  // namespace ccl

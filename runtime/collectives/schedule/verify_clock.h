@@ -1,8 +1,8 @@
 // Order of an execution: what a point in the program of one channel knows to have happened before
 // it. Steps of a track (one channel of one rank) start in their order, so starts are a counter.
-// They complete in any order, but step i starts only when step i - kWindow is complete, so the
-// completions known of a track are a prefix and at most kWindow more. Fan-out steps have no window:
-// a bit each.
+// They complete in any order, but step i starts only when step i - kInFlight is complete, so the
+// completions known of a track are a prefix and at most kInFlight more. Fan-out steps have no
+// window: a bit each.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace ccl {
 
 // Steps with bytes, not fan-out, in flight per channel.
-constexpr uint32_t kWindow = 4;
+constexpr uint32_t kInFlight = 4;
 
 // Names a step by what decides whether a clock knows its end.
 struct StepRef {

@@ -7,7 +7,7 @@
 
 #include "runtime/collectives/schedule/algorithms.h"
 #include "runtime/collectives/schedule/alltoall.h"
-#include "tests/collectives/schedule/groups.h"
+#include "tests/collectives/schedule/mesh_groups.h"
 
 namespace ccl {
 namespace {

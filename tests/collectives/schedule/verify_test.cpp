@@ -132,6 +132,25 @@ TEST(Verify, FindsADeadlock) {
   EXPECT_THAT(verdict(ring_all_reduce(3, 64, 1)), HasSubstr("can never start"));
 }
 
+// Channels may share a CC-core, which then starts their steps in the order of the list.
+TEST(Verify, FindsADeadlockBetweenChannels) {
+  Sample s = barrier(2);
+  s.shape.channels = 2;
+  s.shape.events = {{0, true}, {1, true}};
+  for (uint32_t r = 0; r < 2; ++r) {
+    s.ranks[r].assign(2, {});
+    for (uint32_t i = 0; i < 2; ++i) {
+      s.ranks[r][i].channel = (r + i) % 2;
+      s.ranks[r][i].waits = {{(r + i) % 2, 1}};
+      s.ranks[r][i].signals = {{1 - r, (r + i) % 2}};
+    }
+  }
+  EXPECT_THAT(verdict(s), HasSubstr("rank 0 step 0 (channel 0) can never start"));
+  for (Step& step : s.ranks[0]) step.waits.clear();
+  for (Step& step : s.ranks[1]) step.signals.clear();
+  EXPECT_THAT(verdict(s), HasSubstr("rank 0 may leave the barrier"));
+}
+
 TEST(Verify, FindsAMissingSignal) {
   Sample s = barrier(4);
   s.ranks[0][0].signals.pop_back();
@@ -245,7 +264,7 @@ TEST(Verify, FindsMemoryTouchedTooLate) {
   EXPECT_THAT(verdict(s), HasSubstr("may touch memory of rank 0 after this rank has finished"));
 }
 
-// Steps of one channel are in flight together, kWindow of them, unless `after` says otherwise.
+// Steps of one channel are in flight together, kInFlight of them, unless `after` says otherwise.
 TEST(Verify, FindsAReliedOnOrderOfOneChannel) {
   const auto chain = [](uint32_t distance, bool fan_out) {
     Sample s = make_sample(sample_request(OpKind::kAllReduce, 1, 64), 1, {});
