@@ -229,16 +229,23 @@ std::optional<CubePlan> cube_plan(const Group& group, const Teams& teams, Column
 }
 
 void add_cube_reduce(ChainBuilder* builder, const CubePlan& plan, const TeamsPtr& teams,
-                     Readers readers) {
-  builder->add<Halving>(column_teams(plan.columns, teams), plan.cubes, plan.mates, readers);
-}
-
-void add_cube_gather(ChainBuilder* builder, const CubePlan& plan, const TeamsPtr& teams) {
+                     bool gathered, Readers readers) {
   if (plan.cubes.front().axes.empty()) {
-    builder->add<DirectGather>(teams, kChipWidth);
+    builder->add<ReadReduce>(teams, gathered);
     return;
   }
-  builder->add<Doubling>(column_teams(plan.columns, teams), plan.cubes);
+  builder->add<Halving>(column_teams(plan.columns, teams), plan.cubes, plan.mates, readers,
+                        gathered);
+}
+
+void add_cube_gather(ChainBuilder* builder, const CubePlan& plan, const TeamsPtr& teams,
+                     Before before) {
+  const bool ahead = before == Before::kReduce;
+  if (plan.cubes.front().axes.empty()) {
+    if (!ahead) builder->add<DirectGather>(teams, kChipWidth);
+    return;
+  }
+  builder->add<Doubling>(column_teams(plan.columns, teams), plan.cubes, ahead);
   if (plan.chips.front().size() > 1) {
     builder->add<DirectGather>(chip_gather_teams(plan.chips, plan.columns, teams), kChipWidth);
   }

@@ -41,9 +41,11 @@ enum class ColumnOrder : uint8_t { kByChip, kByAxes };
 // Empty where the chips of a team are no power of two, or no sub-cube of the torus.
 std::optional<CubePlan> cube_plan(const Group& group, const Teams& teams, ColumnOrder order);
 
+// `gathered`, `before`: as for the mesh.
 void add_cube_reduce(ChainBuilder* builder, const CubePlan& plan, const TeamsPtr& teams,
-                     Readers readers);
-void add_cube_gather(ChainBuilder* builder, const CubePlan& plan, const TeamsPtr& teams);
+                     bool gathered, Readers readers);
+void add_cube_gather(ChainBuilder* builder, const CubePlan& plan, const TeamsPtr& teams,
+                     Before before);
 
 // Sizes that cannot overflow 64 bits in any schedule.
 bool sane_size(const OpRequest& request);

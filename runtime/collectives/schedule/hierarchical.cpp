@@ -93,6 +93,8 @@ class Hierarchy {
   }
 
  private:
+  bool all_reduce() const { return request_.kind == OpKind::kAllReduce; }
+
   void reduce_scatter(const Layout& layout) {
     const uint64_t chunk = layout.largest();
     const Spot partial = builder_->reserve(chunk * grid_->x());
@@ -132,7 +134,7 @@ class Hierarchy {
   void reduce_inside(const ChunkAt& chunk, Readers readers) {
     const TeamsPtr teams = inside(chunk);
     if (const auto plan = cube(*teams, mesh_inside_)) {
-      add_cube_reduce(builder_, *plan, teams, readers);
+      add_cube_reduce(builder_, *plan, teams, false, readers);
     } else {
       add_mesh_reduce(builder_, chip_shape(group_, *teams), teams, false, readers);
     }
@@ -140,7 +142,7 @@ class Hierarchy {
   void gather_inside(const ChunkAt& chunk) {
     const TeamsPtr teams = inside(chunk);
     if (const auto plan = cube(*teams, mesh_inside_)) {
-      add_cube_gather(builder_, *plan, teams);
+      add_cube_gather(builder_, *plan, teams, Before::kOther);
     } else {
       add_mesh_gather(builder_, chip_shape(group_, *teams), teams, Before::kOther);
     }
@@ -148,7 +150,7 @@ class Hierarchy {
   void reduce_outside(const ChunkAt& chunk) {
     const TeamsPtr teams = outside(chunk);
     if (const auto plan = cube(*teams, mesh_outside_)) {
-      add_cube_reduce(builder_, *plan, teams, Readers::kFollowed);
+      add_cube_reduce(builder_, *plan, teams, all_reduce(), Readers::kFollowed);
     } else {
       builder_->add<SlotReduce>(teams);
     }
@@ -156,7 +158,7 @@ class Hierarchy {
   void gather_outside(const ChunkAt& chunk) {
     const TeamsPtr teams = outside(chunk);
     if (const auto plan = cube(*teams, mesh_outside_)) {
-      add_cube_gather(builder_, *plan, teams);
+      add_cube_gather(builder_, *plan, teams, all_reduce() ? Before::kReduce : Before::kNothing);
     } else {
       builder_->add<DirectGather>(teams, 1);
     }

@@ -66,10 +66,13 @@ base::Result<Schedule> rdh(const OpRequest& request, const Group& group,
     if (ranks == 1 && options.in_place) break;
     const Layout layout(request, ranks, options.in_place, {b, blocks});
     if (reduce) {
-      add_cube_reduce(&builder, *plan, sections(numbers, layout, &Layout::reduced),
+      add_cube_reduce(&builder, *plan, sections(numbers, layout, &Layout::reduced), gather,
                       gather ? Readers::kFollowed : Readers::kTellEnd);
     }
-    if (gather) add_cube_gather(&builder, *plan, sections(numbers, layout, &Layout::gathered));
+    if (gather) {
+      add_cube_gather(&builder, *plan, sections(numbers, layout, &Layout::gathered),
+                      reduce ? Before::kReduce : Before::kNothing);
+    }
   }
   return builder.take();
 }

@@ -84,7 +84,7 @@ class ChipReduce : public Stage {
  private:
   std::vector<Seat> served(const ChipView& me) const;
   bool active(const ChipView& me) const;  // folds anything
-  void fold_chip(RankProgram* program, const ChipView& me, const Seat& to) const;
+  std::vector<uint32_t> fold_chip(RankProgram* program, const ChipView& me, const Seat& to) const;
   void fold_slots(RankProgram* program, const ChipView& me) const;
   Spot slot(uint32_t chip) const { return slots_ + chip * slot_bytes_; }
 
@@ -154,9 +154,9 @@ using MatesPtr = std::shared_ptr<const std::vector<std::vector<uint32_t>>>;
 // transfer and the sum is rounded once per step that carries it.
 class Halving : public Stage {
  public:
-  // `mates`: for every rank the ranks whose data it folds, itself among them.
+  // `ahead`: the sum goes to the first partner of the doubling that follows, too.
   Halving(ChainBuilder* builder, TeamsPtr teams, std::vector<Cube> cubes, MatesPtr mates,
-          Readers readers);
+          Readers readers, bool ahead);
   void touches(uint32_t rank, std::set<uint32_t>* peers) const override;
   void touchers(uint32_t rank, std::set<uint32_t>* peers) const override;
   void append(RankProgram* program) const override;
@@ -165,6 +165,7 @@ class Halving : public Stage {
   struct Run;
   class Walk;
   std::vector<Range> operands(uint32_t rank, const Run& run) const;
+  void fold_own(RankProgram* program, const std::vector<Run>& own) const;
   bool active(uint32_t rank) const;  // folds anything
   void add_partners(uint32_t rank, bool sent, std::set<uint32_t>* peers) const;
 
@@ -172,15 +173,17 @@ class Halving : public Stage {
   std::vector<Cube> cubes_;
   MatesPtr mates_;
   Readers readers_;
+  bool ahead_;
   std::vector<Spot> slots_;     // by step
   std::vector<uint32_t> data_;  // by step
   uint32_t end_ = 0;
+  uint32_t done_ = 0;  // sum of the partner, ahead
 };
 
-// Doubling of 2.8.
+// Doubling of 2.8. `ahead`: without the first step, which Halving has done.
 class Doubling : public Stage {
  public:
-  Doubling(ChainBuilder* builder, TeamsPtr teams, std::vector<Cube> cubes);
+  Doubling(ChainBuilder* builder, TeamsPtr teams, std::vector<Cube> cubes, bool ahead);
   void touches(uint32_t rank, std::set<uint32_t>* peers) const override;
   void touchers(uint32_t rank, std::set<uint32_t>* peers) const override;
   void append(RankProgram* program) const override;
@@ -191,7 +194,8 @@ class Doubling : public Stage {
 
   TeamsPtr teams_;
   std::vector<Cube> cubes_;
-  std::vector<uint32_t> data_;  // by step
+  uint32_t first_;              // step
+  std::vector<uint32_t> data_;  // by step, from the first
 };
 
 }  // namespace ccl

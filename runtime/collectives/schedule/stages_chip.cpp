@@ -131,16 +131,22 @@ void ChipReduce::touchers(uint32_t rank, std::set<uint32_t>* peers) const {
 }
 
 // Folds the data of the own chip for one rank into its slot for this chip.
-void ChipReduce::fold_chip(RankProgram* program, const ChipView& me, const Seat& to) const {
+std::vector<uint32_t> ChipReduce::fold_chip(RankProgram* program, const ChipView& me,
+                                            const Seat& to) const {
+  std::vector<uint32_t> steps;
   const uint32_t target = me.rank(to.team, to.member);
   uint64_t offset = 0;
   for (const Piece& piece : me.section(to.team, to.member)) {
     StepEdit step = program->fold(piece.bytes, all_at(me.chip_ranks(), piece.from),
                                   {at(target, slot(me.chip()) + offset)});
-    if (target != program->rank()) step.signal(target, data_);
-    program->fan_out(&step);
+    if (target != program->rank()) {
+      step.signal(target, data_);
+      program->fan_out(&step);
+    }
+    steps.push_back(step.id());
     offset += piece.bytes;
   }
+  return steps;
 }
 
 void ChipReduce::fold_slots(RankProgram* program, const ChipView& me) const {
@@ -178,13 +184,12 @@ void ChipReduce::fold_slots(RankProgram* program, const ChipView& me) const {
 
 void ChipReduce::append(RankProgram* program) const {
   const ChipView me(*teams_, *chips_, program->rank());
-  fold_chip(program, me, {me.chip(), me.core()});
-  const uint32_t local = program->last_fan_out();
+  const std::vector<uint32_t> local = fold_chip(program, me, {me.chip(), me.core()});
   for (const Seat& to : served(me)) fold_chip(program, me, to);
   const uint32_t last = program->last_fan_out();
   const size_t own = me.section(me.chip(), me.core()).size();
   program->wait(data_, static_cast<uint32_t>((me.chips() - 1) * own));
-  program->after(local);
+  for (const uint32_t step : local) program->after(step);
   fold_slots(program, me);
   const std::vector<uint32_t> mates = me.mates();
   if (readers_ == Readers::kTellEnd) {

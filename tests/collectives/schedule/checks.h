@@ -23,6 +23,11 @@ inline void expect_valid(MakeSchedule make, const NamedGroup& named, OpKind kind
   ASSERT_TRUE(schedule) << schedule.error().what;
   EXPECT_LE(schedule->shape.events.size(), most_events);
   EXPECT_LE(schedule->shape.channels, options.max_channels);
+  for (uint32_t r = 0; r < named.group.ranks(); ++r) {
+    for (const Step& step : schedule->steps(r)) {
+      ASSERT_LE(step.bytes, schedule->shape.largest_step);
+    }
+  }
   const base::Status status = verify(*schedule);
   EXPECT_TRUE(status) << status.error().what;
 }
