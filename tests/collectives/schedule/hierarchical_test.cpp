@@ -32,7 +32,9 @@ TEST(Hierarchical, AllGroupsOperationsAndSizes) {
 }
 
 TEST(Hierarchical, SubBlocks) {
-  for (const NamedGroup& named : node_groups()) {
+  const std::vector<NamedGroup> groups = node_groups();
+  for (size_t i = 0; i < groups.size(); i += 2) {
+    const NamedGroup& named = groups[i];
     const uint64_t chunk = (4u << 20) / named.group.ranks() + 70;
     for (const bool in_place : {false, true}) {
       expect_valid(hierarchical, named, OpKind::kAllGather, chunk, in_place, kMostEvents);

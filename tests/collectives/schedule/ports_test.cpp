@@ -135,6 +135,24 @@ TEST(Ports, CoresWithoutAPortInUseJoinTheClasses) {
   }
 }
 
+// Z cables: left between nodes 0-1 and 2-3, right between 1-2 and 3-0; left ones belong to
+// S-engines 1 and 2, right ones to 0 and 3 (2.3).
+TEST(Ports, NodesOfAnUltraServerUseTheCablesOfTheirChips) {
+  const Group group = group_of_chips(torus_topology(Gen::kV3, 4, 4), {0, 16, 32, 48});
+  const MeshPaths paths(group, by_chip(group));
+  for (uint32_t s = 0; s < 4; ++s) {
+    for (uint32_t d = 0; d < 4; ++d) {
+      if ((d + 4 - s) % 4 != 1) continue;
+      const Port cable = s % 2 == 0 ? Port::kLeft : Port::kRight;
+      for (const auto& [chip, core] :
+           {std::pair{s, paths.owner(s, d, 0)}, std::pair{d, paths.land(s, d)}}) {
+        const auto owners = port_owners(0, chip, cable);
+        EXPECT_EQ(std::count(owners.begin(), owners.end(), core), 1) << s << " to " << d;
+      }
+    }
+  }
+}
+
 // 2.15, 16 chips x 4 ranks.
 TEST(LinkLoads, Mesh) {
   const Group group = node_of(Gen::kV3, 4);
