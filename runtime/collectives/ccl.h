@@ -48,9 +48,9 @@ struct RankResources {
   // CC-cores of the stream; the first takes the triggers. Channels are dealt to them in turn.
   uint32_t cc_count = 1;
   std::array<CcResources, kMaxCcCores> cc{};
-  uint32_t signals = 0;   // semaphores that each CC-core provides from its signal_base
-  uint32_t queue = 15;    // UDMA queue of collectives
-  uint64_t one_word = 0;  // a device word (own HBM) that holds 1
+  uint32_t signals = 0;  // semaphores that each CC-core provides from its signal_base
+  uint32_t queue = 15;   // UDMA queue of collectives
+  uint64_t weights = 0;  // device words (own HBM) that hold 1, 2, 4, 8, 16, 32
   uint64_t src = 0;
   uint64_t second = 0;  // src1 of a permute with reduction
   uint64_t dst = 0;

@@ -27,10 +27,10 @@ bool is_copy(const Transfer& t) {
 
 }  // namespace
 
-Descriptors::Descriptors(const OpRequest& request, uint64_t one_word, uint32_t engines,
+Descriptors::Descriptors(const OpRequest& request, uint64_t weights, uint32_t engines,
                          uint32_t packet_bytes)
     : request_(request),
-      one_word_(one_word),
+      weights_(weights),
       packet_bytes_(packet_bytes),
       rings_(engines),
       announced_(engines) {
@@ -99,6 +99,8 @@ void Descriptors::add(const Transfer& transfer) {
     limit = std::min(desc::kMaxLength, whole / kComputeUnit * kComputeUnit);
     if (transfer.sources.size() == 1) limit = packet_bytes_;  // a copy to several places
   }
+  uint64_t weight = weights_;  // word i of the table holds 2^i
+  for (uint32_t k = transfer.engines.count; k < kSignal; k *= 2) weight += kWord;
   for (uint32_t i = 0; i < transfer.engines.count; ++i) {
     EngineRing& ring = rings_[transfer.engines.first + i];
     const std::vector<Piece> parts = pieces(i, transfer.engines.count, transfer.bytes, limit);
@@ -107,7 +109,7 @@ void Descriptors::add(const Transfer& transfer) {
     }
     // Engines without data report too, so that the waiter's count is always the same.
     for (const uint64_t signal : transfer.signals) {
-      ring.m2s.push_back(desc::tx_copy(one_word_, kWord, kRingId));
+      ring.m2s.push_back(desc::tx_copy(weight, kWord, kRingId));
       ring.s2m.push_back(desc::rx(signal, kWord, kRingId));
     }
   }

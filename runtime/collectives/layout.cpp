@@ -6,15 +6,21 @@
 namespace ccl {
 namespace {
 
-// Up to here one engine moves a message about as fast as many, and signals once.
-constexpr uint64_t kOneEngineBytes = 2048;
+// A message of so many bytes is moved by one engine about as fast as by two.
+constexpr uint64_t kBytesPerEngine = 2048;
+
+// Largest power of two up to `n`, at least 1.
+uint32_t power_of_two(uint64_t n) {
+  uint32_t p = 1;
+  while (uint64_t{p} * 2 <= n) p *= 2;
+  return p;
+}
 
 }  // namespace
 
 Layout::Layout(const Shape& shape, uint32_t engines, uint32_t cc_count)
     : engines_(engines), cc_count_(cc_count) {
-  share_ = std::max(1u, engines / std::max(1u, shape.channels));
-  per_step_ = shape.largest_step <= kOneEngineBytes ? 1 : share_;
+  share_ = std::min(kSignal, power_of_two(engines / std::max(1u, shape.channels)));
   std::vector<uint32_t> used(cc_count, 0);
   for (const Event& event : shape.events) {
     uint32_t& next = used[slot(event.channel)];
@@ -23,12 +29,17 @@ Layout::Layout(const Shape& shape, uint32_t engines, uint32_t cc_count)
     next += event.lane ? kWindow : 1;
   }
   signals_ = *std::max_element(used.begin(), used.end());
-  std::fill(used.begin(), used.end(), join() + 1);
+  std::fill(used.begin(), used.end(), threads_end() + 1);
   for (uint32_t c = 0; c < shape.channels; ++c) {
     channels_.push_back(used[slot(c)]);
     used[slot(c)] += kWindow + 1;
   }
   completions_ = *std::max_element(used.begin(), used.end());
+}
+
+uint32_t Layout::engines_of(uint64_t bytes, uint32_t together) const {
+  const uint32_t room = std::max(1u, share_ / std::max(1u, together));
+  return power_of_two(std::min<uint64_t>(room, bytes / kBytesPerEngine));
 }
 
 Needs needs_of(const Shape& shape, uint32_t engines, uint32_t cc_count) {
@@ -44,7 +55,7 @@ Needs needs_of(const Shape& shape, uint32_t engines, uint32_t cc_count) {
   for (const auto& [source, target] : shape.request.pairs) {
     text += std::to_string(source) + ">" + std::to_string(target) + ",";
   }
-  text += "/" + std::to_string(layout.per_step()) + "/";
+  text += "/";
   for (const Event& event : shape.events) {
     text += std::to_string(event.channel) + (event.lane ? "l" : "g");
   }

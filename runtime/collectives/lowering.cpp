@@ -17,6 +17,7 @@ namespace ccl {
 namespace {
 
 using contract::AddressMap;
+using contract::cc_program::kThreads;
 using contract::cc_program::Op;
 
 constexpr size_t kMaxSources = 16;
@@ -40,7 +41,7 @@ class Lowering {
         completion_(completion),
         options_(options),
         layout_(schedule.shape, own_.engines(), own_.cc_count),
-        descriptors_(schedule.shape.request, own_.one_word, own_.engines(), options.packet_bytes),
+        descriptors_(schedule.shape.request, own_.weights, own_.engines(), options.packet_bytes),
         channels_(schedule.shape.channels),
         taken_(schedule.shape.events.size(), 0) {}
 
@@ -48,8 +49,12 @@ class Lowering {
     for (const Step& step : steps_) {
       if (base::Status s = check(step); !s.ok()) return s.error();
     }
+    count_fan_outs();
     start();
-    for (const Step& step : steps_) issue(step);
+    for (const Step& step : steps_) {
+      issue(step);
+      ++issuing_;
+    }
     finish();
     return result();
   }
@@ -149,7 +154,12 @@ class Lowering {
     return !copy || address(step.sources[0]) != address(step.destinations[0]);
   }
 
-  ProgramWriter& program(uint32_t channel) { return programs_[layout_.slot(channel)]; }
+  ProgramWriter& program(uint32_t channel) {
+    return writer(layout_.slot(channel), layout_.thread(channel));
+  }
+  ProgramWriter& writer(uint32_t slot, uint32_t thread) {
+    return programs_[slot * kThreads + thread];
+  }
 
   // ---- Waiting
 
@@ -163,29 +173,28 @@ class Lowering {
     Channel& c = channels_[channel];
     for (; c.completed <= ordinal; ++c.completed) {
       if (!c.ordered[c.completed]) continue;
-      wait_done(channel, layout_.done(channel, c.completed), layout_.per_step());
+      wait_done(channel, layout_.done(channel, c.completed), kSignal);
     }
   }
 
   void complete_fan_out(uint32_t channel) {
     uint32_t& steps = channels_[channel].fanned_out;
     if (steps == 0) return;
-    wait_done(channel, layout_.fan_out(channel), steps * layout_.per_step());
+    wait_done(channel, layout_.fan_out(channel), steps * kSignal);
     steps = 0;
   }
 
   void wait_event(const Wait& wait) {
     const Event& event = shape_.events[wait.event];
     const uint32_t base = own_.cc[layout_.slot(event.channel)].signal_base;
-    const uint32_t each = layout_.per_step();
     if (event.lane) {
       for (uint32_t i = 0; i < wait.signals; ++i) {
         const uint32_t n = taken_[wait.event]++;
-        program(event.channel).wait(Op::kSemWait, base + layout_.signal(wait.event, n), each);
+        program(event.channel).wait(Op::kSemWait, base + layout_.signal(wait.event, n), kSignal);
       }
     } else if (wait.signals != 0) {
       program(event.channel)
-          .wait(Op::kSemWait, base + layout_.signal(wait.event, 0), wait.signals * each);
+          .wait(Op::kSemWait, base + layout_.signal(wait.event, 0), wait.signals * kSignal);
     }
   }
 
@@ -198,10 +207,11 @@ class Lowering {
     return issued.fan_out ? c.fanned_out != 0 : issued.ordinal >= c.completed;
   }
 
-  // True if the parts of `step` and `before` on different engines do not meet: one engine, or equal
-  // cuts and every pair of overlapping ranges coincides. Then queue order with a DMB is enough.
-  bool same_engine_only(const Step& before, const Step& step) const {
-    if (layout_.per_step() == 1) return true;
+  // True if the parts of `step` and `before` on different engines of one range do not meet: one
+  // engine, or equal cuts and every pair of overlapping ranges coincides. Then queue order with a
+  // DMB is enough.
+  bool same_engine_only(const Step& before, const Step& step, const EngineRange& engines) const {
+    if (engines.count == 1) return true;
     if (before.bytes != step.bytes) return false;
     const auto meet_badly = [&](const std::vector<Range>& a, const std::vector<Range>& b) {
       for (const Range& x : a) {
@@ -218,30 +228,56 @@ class Lowering {
            !meet_badly(before.destinations, step.destinations);
   }
 
-  EngineRange next_engines(uint32_t channel) {
-    EngineRange engines{layout_.first_engine(channel), layout_.per_step()};
-    if (engines.count < layout_.share()) {
-      engines.first += channels_[channel].next_engine++ % layout_.share();
-    }
+  // Steps take the engines of the share in turns.
+  EngineRange next_engines(const Step& step) {
+    const uint32_t together = step.fan_out ? fan_outs_[issuing_] : 1;
+    EngineRange engines{layout_.first_engine(step.channel),
+                        layout_.engines_of(step.bytes, together)};
+    uint32_t& next = channels_[step.channel].next_engine;
+    next = (next + engines.count - 1) / engines.count * engines.count % layout_.share();
+    engines.first += next;
+    next += engines.count;
     return engines;
+  }
+
+  // For every fan-out step, how many of its channel are in flight together.
+  void count_fan_outs() {
+    fan_outs_.assign(steps_.size(), 0);
+    std::vector<std::vector<uint32_t>> together(shape_.channels);
+    const auto close = [&](uint32_t channel) {
+      for (const uint32_t at : together[channel]) {
+        fan_outs_[at] = static_cast<uint32_t>(together[channel].size());
+      }
+      together[channel].clear();
+    };
+    for (uint32_t at = 0; at < steps_.size(); ++at) {
+      const Step& step = steps_[at];
+      // What a fan-out or its successors wait for, or what stands between, ends a row.
+      if (!step.fan_out || !step.after.empty() || !step.waits.empty()) close(step.channel);
+      if (step.fan_out && step.bytes != 0) together[step.channel].push_back(at);
+    }
+    for (uint32_t c = 0; c < shape_.channels; ++c) close(c);
   }
 
   // Makes the step follow those in its `after`: chooses its engines, true if it needs a DMB.
   bool follow(const Step& step, EngineRange* engines) {
     bool barrier = false;
     for (const uint32_t id : step.after) {
-      if (!in_flight(step, id) || issued_[id].fan_out || !same_engine_only(steps_[id], step)) {
+      if (!in_flight(step, id) || issued_[id].fan_out ||
+          !same_engine_only(steps_[id], step, issued_[id].engines)) {
         continue;
       }
       *engines = issued_[id].engines;
       barrier = true;
       break;
     }
-    if (!barrier) *engines = next_engines(step.channel);
+    if (!barrier) *engines = next_engines(step);
     for (const uint32_t id : step.after) {
       if (!in_flight(step, id)) continue;
-      const bool queued = barrier && !issued_[id].fan_out && same_engine_only(steps_[id], step) &&
-                          issued_[id].engines.first == engines->first;
+      const bool queued = barrier && !issued_[id].fan_out &&
+                          same_engine_only(steps_[id], step, *engines) &&
+                          issued_[id].engines.first == engines->first &&
+                          issued_[id].engines.count == engines->count;
       if (!queued) complete(step.channel, id);
     }
     return barrier;
@@ -294,7 +330,7 @@ class Lowering {
     issued_.push_back(issued);
     if (issued.data) return move(step, std::move(transfer));
     for (const uint64_t target : transfer.signals) {
-      program(step.channel).emit(Op::kSemAdd, layout_.per_step(), target);
+      program(step.channel).emit(Op::kSemAdd, kSignal, target);
     }
   }
 
@@ -310,7 +346,7 @@ class Lowering {
     descriptors_.add(transfer);
     for (uint32_t i = 0; i < transfer.engines.count; ++i) {
       const uint32_t engine = transfer.engines.first + i;
-      programs_[slot].ring(engine, descriptors_.take_new(engine));
+      program(step.channel).ring(engine, descriptors_.take_new(engine));
     }
   }
 
@@ -327,13 +363,32 @@ class Lowering {
     return out;
   }
 
+  // Threads of a CC-core with steps, besides the first.
+  std::vector<uint32_t> threads(uint32_t slot) const {
+    std::vector<bool> used(kThreads, false);
+    for (const Step& step : steps_) {
+      if (layout_.slot(step.channel) == slot) used[layout_.thread(step.channel)] = true;
+    }
+    std::vector<uint32_t> out;
+    for (uint32_t thread = 1; thread < kThreads; ++thread) {
+      if (used[thread]) out.push_back(thread);
+    }
+    return out;
+  }
+
   void start() {
-    for (uint32_t i = 0; i < own_.cc_count; ++i) programs_.emplace_back(own_, options_.broadcast);
+    for (uint32_t i = 0; i < own_.cc_count * kThreads; ++i) {
+      programs_.emplace_back(own_, options_.broadcast);
+    }
     for (const uint32_t slot : helpers()) {
-      programs_[0].emit(Op::kWrite, options_.triggers[slot],
+      writer(0, 0).emit(Op::kWrite, options_.triggers[slot],
                         own_.cc_window(slot) + contract::cc::kTrigger);
     }
-    if (options_.notify) programs_[0].emit(Op::kNotify, contract::cc_notify::kOpStart, 0);
+    if (options_.notify) writer(0, 0).emit(Op::kNotify, contract::cc_notify::kOpStart, 0);
+    for (uint32_t slot = 0; slot < own_.cc_count; ++slot) {
+      // Where the thread's program begins is known at the end.
+      for (const uint32_t thread : threads(slot)) writer(slot, 0).emit(Op::kFork, thread, 0);
+    }
   }
 
   void finish() {
@@ -343,16 +398,50 @@ class Lowering {
       }
       complete_fan_out(c);
     }
+    for (uint32_t slot = 0; slot < own_.cc_count; ++slot) {
+      const std::vector<uint32_t> others = threads(slot);
+      const uint32_t ended = own_.cc[slot].completion_base + Layout::threads_end();
+      for (const uint32_t thread : others) {
+        writer(slot, thread).emit(Op::kSemAdd, 1, increment(own_, slot, ended));
+        writer(slot, thread).emit(Op::kEnd, 0, 0);
+      }
+      if (others.empty()) continue;
+      writer(slot, 0).wait(Op::kSemWait, ended, static_cast<uint32_t>(others.size()));
+    }
     const std::vector<uint32_t> others = helpers();
     const uint32_t join = own_.cc[0].completion_base + Layout::join();
     for (const uint32_t slot : others) {
-      programs_[slot].emit(Op::kDone, 1, increment(own_, 0, join));
+      writer(slot, 0).emit(Op::kDone, 1, increment(own_, 0, join));
     }
     if (!others.empty()) {
-      programs_[0].wait(Op::kSemWait, join, static_cast<uint32_t>(others.size()));
+      writer(0, 0).wait(Op::kSemWait, join, static_cast<uint32_t>(others.size()));
     }
-    if (options_.notify) programs_[0].emit(Op::kNotify, contract::cc_notify::kOpEnd, 0);
-    programs_[0].emit(Op::kDone, completion_.value, completion_.address);
+    if (options_.notify) writer(0, 0).emit(Op::kNotify, contract::cc_notify::kOpEnd, 0);
+    writer(0, 0).emit(Op::kDone, completion_.value, completion_.address);
+  }
+
+  // The programs of a CC-core's threads, one behind the other, first to last.
+  CcProgram join_threads(uint32_t slot) {
+    CcProgram all = rolled(writer(slot, 0).take());
+    for (const uint32_t thread : threads(slot)) {
+      const auto begin = static_cast<uint32_t>(all.size());
+      for (contract::cc_program::Record& record : all) {
+        const bool fork = record.op == static_cast<uint8_t>(Op::kFork) && record.address == 0;
+        if (fork && record.imm == thread) {
+          record.imm = begin;
+          record.address = 1;  // not looked at by the CC-core: found
+          break;
+        }
+      }
+      CcProgram program = rolled(writer(slot, thread).take());
+      relocate(&program, begin);
+      all.insert(all.end(), program.begin(), program.end());
+    }
+    return all;
+  }
+
+  static CcProgram rolled(CcProgram program) {
+    return program.size() > kRollAbove ? roll_loops(program) : program;
   }
 
   base::Result<Lowered> result() {
@@ -361,9 +450,8 @@ class Lowering {
     out.queue = own_.queue;
     out.channel_buffer = shape_.channel_bytes;
     out.rings = descriptors_.take();
-    for (ProgramWriter& writer : programs_) {
-      CcProgram program = writer.take();
-      if (program.size() > kRollAbove) program = roll_loops(program);
+    for (uint32_t slot = 0; slot < own_.cc_count; ++slot) {
+      CcProgram program = join_threads(slot);
       if (program.size() > contract::cc_program::kMaxRecords) {
         return resource("a program of " + std::to_string(program.size()) +
                         " records; a CC-core holds " +
@@ -383,12 +471,14 @@ class Lowering {
   PlanOptions options_;
   Layout layout_;
   Descriptors descriptors_;
-  std::vector<ProgramWriter> programs_;  // by CC-core
+  std::vector<ProgramWriter> programs_;  // by CC-core and thread
   std::vector<Channel> channels_;
   std::vector<Issued> issued_;
   std::vector<uint32_t> taken_;                             // by event: signals of a lane
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> sent_;  // by rank and event: signals to a lane
+  std::vector<uint32_t> fan_outs_;                          // by step
   uint32_t checked_ = 0;
+  uint32_t issuing_ = 0;  // index of the step
 };
 
 base::Error invalid(const std::string& what) {

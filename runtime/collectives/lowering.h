@@ -13,28 +13,36 @@ namespace ccl {
 // that a semaphore never mixes the contributions of engines to two steps.
 constexpr uint32_t kWindow = 4;
 
+// What a signal adds to a semaphore in total: each of the k engines of a step adds kSignal / k.
+constexpr uint32_t kSignal = 32;
+
 // What all ranks agree on besides the shape: follows from the shape, the number of engines of a
 // rank, and the number of CC-cores of the stream.
 class Layout {
  public:
   Layout(const Shape& shape, uint32_t engines, uint32_t cc_count);
 
-  // Channels share the engines equally.
+  // Channels share the engines equally, a power of two each.
   uint32_t share() const { return share_; }
   uint32_t first_engine(uint32_t channel) const { return channel * share_ % engines_; }
-  // Engines that a step with bytes uses: every signal counts so many.
-  uint32_t per_step() const { return per_step_; }
+  // Engines of a step of so many bytes that is one of `together` in flight: a power of two.
+  uint32_t engines_of(uint64_t bytes, uint32_t together) const;
   // CC-core that runs the channel. Channels with a common engine have a common CC-core: the order
   // of doorbells is the order of the ring.
   uint32_t slot(uint32_t channel) const { return channel % engines_ % cc_count_; }
+  // Thread of that CC-core: channels do not wait for each other while there are threads enough.
+  uint32_t thread(uint32_t channel) const {
+    return channel % engines_ / cc_count_ % contract::cc_program::kThreads;
+  }
 
   // Semaphores, from signal_base: of the n-th signal to an event.
   uint32_t signal(uint32_t event, uint32_t n) const {
     return events_[event] + (lanes_[event] ? n % kWindow : 0);
   }
   uint32_t signals() const { return signals_; }
-  // From completion_base: the end of the other CC-cores' programs; own steps.
+  // From completion_base: the end of the other CC-cores' programs, of the own threads; own steps.
   static constexpr uint32_t join() { return 0; }
+  static constexpr uint32_t threads_end() { return 1; }
   uint32_t done(uint32_t channel, uint32_t ordinal) const {
     return channels_[channel] + ordinal % kWindow;
   }
@@ -45,7 +53,6 @@ class Layout {
   uint32_t engines_;
   uint32_t cc_count_;
   uint32_t share_ = 1;
-  uint32_t per_step_ = 1;
   std::vector<uint32_t> events_;
   std::vector<bool> lanes_;
   std::vector<uint32_t> channels_;
@@ -70,13 +77,13 @@ struct Transfer {
   uint64_t bytes = 0;
   EngineRange engines;
   bool barrier = false;           // each engine's first packet waits for its queue to be idle (DMB)
-  std::vector<uint64_t> signals;  // increment windows: every engine adds 1 behind its part
+  std::vector<uint64_t> signals;  // increment windows: every engine adds its share behind its part
 };
 
 // Appends descriptors of one rank to its engines' rings.
 class Descriptors {
  public:
-  Descriptors(const OpRequest& request, uint64_t one_word, uint32_t engines, uint32_t packet_bytes);
+  Descriptors(const OpRequest& request, uint64_t weights, uint32_t engines, uint32_t packet_bytes);
 
   void add(const Transfer& transfer);
   // What add() has appended to a ring since the last call.
@@ -95,7 +102,7 @@ class Descriptors {
                   bool last);
 
   OpRequest request_;
-  uint64_t one_word_;
+  uint64_t weights_;
   uint32_t packet_bytes_;
   std::vector<EngineRing> rings_;
   std::vector<DoorbellCounts> announced_;

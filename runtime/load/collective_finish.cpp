@@ -71,7 +71,7 @@ base::Status CollectiveSet::make_resources(Operation* operation) {
     r.cc[slot].index = stream_core(op.stream_id, slot).index;
   }
   r.queue = queue_of_stream(op.stream_id);
-  r.one_word = core_.one_word();
+  r.weights = core_.weights();
   r.src = program_.variables()[op.source].base + op.source_offset;
   r.dst = program_.variables()[op.destination].base + op.destination_offset;
   if (op.type == neff::CollectiveType::kSendRecv &&
