@@ -17,6 +17,7 @@ namespace ccl {
 namespace {
 
 using contract::AddressMap;
+using contract::cc_program::kThreads;
 using contract::cc_program::Op;
 
 constexpr size_t kMaxSources = 16;
@@ -153,7 +154,12 @@ class Lowering {
     return !copy || address(step.sources[0]) != address(step.destinations[0]);
   }
 
-  ProgramWriter& program(uint32_t channel) { return programs_[layout_.slot(channel)]; }
+  ProgramWriter& program(uint32_t channel) {
+    return writer(layout_.slot(channel), layout_.thread(channel));
+  }
+  ProgramWriter& writer(uint32_t slot, uint32_t thread) {
+    return programs_[slot * kThreads + thread];
+  }
 
   // ---- Waiting
 
@@ -340,7 +346,7 @@ class Lowering {
     descriptors_.add(transfer);
     for (uint32_t i = 0; i < transfer.engines.count; ++i) {
       const uint32_t engine = transfer.engines.first + i;
-      programs_[slot].ring(engine, descriptors_.take_new(engine));
+      program(step.channel).ring(engine, descriptors_.take_new(engine));
     }
   }
 
@@ -357,13 +363,32 @@ class Lowering {
     return out;
   }
 
+  // Threads of a CC-core with steps, besides the first.
+  std::vector<uint32_t> threads(uint32_t slot) const {
+    std::vector<bool> used(kThreads, false);
+    for (const Step& step : steps_) {
+      if (layout_.slot(step.channel) == slot) used[layout_.thread(step.channel)] = true;
+    }
+    std::vector<uint32_t> out;
+    for (uint32_t thread = 1; thread < kThreads; ++thread) {
+      if (used[thread]) out.push_back(thread);
+    }
+    return out;
+  }
+
   void start() {
-    for (uint32_t i = 0; i < own_.cc_count; ++i) programs_.emplace_back(own_, options_.broadcast);
+    for (uint32_t i = 0; i < own_.cc_count * kThreads; ++i) {
+      programs_.emplace_back(own_, options_.broadcast);
+    }
     for (const uint32_t slot : helpers()) {
-      programs_[0].emit(Op::kWrite, options_.triggers[slot],
+      writer(0, 0).emit(Op::kWrite, options_.triggers[slot],
                         own_.cc_window(slot) + contract::cc::kTrigger);
     }
-    if (options_.notify) programs_[0].emit(Op::kNotify, contract::cc_notify::kOpStart, 0);
+    if (options_.notify) writer(0, 0).emit(Op::kNotify, contract::cc_notify::kOpStart, 0);
+    for (uint32_t slot = 0; slot < own_.cc_count; ++slot) {
+      // Where the thread's program begins is known at the end.
+      for (const uint32_t thread : threads(slot)) writer(slot, 0).emit(Op::kFork, thread, 0);
+    }
   }
 
   void finish() {
@@ -373,16 +398,50 @@ class Lowering {
       }
       complete_fan_out(c);
     }
+    for (uint32_t slot = 0; slot < own_.cc_count; ++slot) {
+      const std::vector<uint32_t> others = threads(slot);
+      const uint32_t ended = own_.cc[slot].completion_base + Layout::threads_end();
+      for (const uint32_t thread : others) {
+        writer(slot, thread).emit(Op::kSemAdd, 1, increment(own_, slot, ended));
+        writer(slot, thread).emit(Op::kEnd, 0, 0);
+      }
+      if (others.empty()) continue;
+      writer(slot, 0).wait(Op::kSemWait, ended, static_cast<uint32_t>(others.size()));
+    }
     const std::vector<uint32_t> others = helpers();
     const uint32_t join = own_.cc[0].completion_base + Layout::join();
     for (const uint32_t slot : others) {
-      programs_[slot].emit(Op::kDone, 1, increment(own_, 0, join));
+      writer(slot, 0).emit(Op::kDone, 1, increment(own_, 0, join));
     }
     if (!others.empty()) {
-      programs_[0].wait(Op::kSemWait, join, static_cast<uint32_t>(others.size()));
+      writer(0, 0).wait(Op::kSemWait, join, static_cast<uint32_t>(others.size()));
     }
-    if (options_.notify) programs_[0].emit(Op::kNotify, contract::cc_notify::kOpEnd, 0);
-    programs_[0].emit(Op::kDone, completion_.value, completion_.address);
+    if (options_.notify) writer(0, 0).emit(Op::kNotify, contract::cc_notify::kOpEnd, 0);
+    writer(0, 0).emit(Op::kDone, completion_.value, completion_.address);
+  }
+
+  // The programs of a CC-core's threads, one behind the other, first to last.
+  CcProgram join_threads(uint32_t slot) {
+    CcProgram all = rolled(writer(slot, 0).take());
+    for (const uint32_t thread : threads(slot)) {
+      const auto begin = static_cast<uint32_t>(all.size());
+      for (contract::cc_program::Record& record : all) {
+        const bool fork = record.op == static_cast<uint8_t>(Op::kFork) && record.address == 0;
+        if (fork && record.imm == thread) {
+          record.imm = begin;
+          record.address = 1;  // not looked at by the CC-core: found
+          break;
+        }
+      }
+      CcProgram program = rolled(writer(slot, thread).take());
+      relocate(&program, begin);
+      all.insert(all.end(), program.begin(), program.end());
+    }
+    return all;
+  }
+
+  static CcProgram rolled(CcProgram program) {
+    return program.size() > kRollAbove ? roll_loops(program) : program;
   }
 
   base::Result<Lowered> result() {
@@ -391,9 +450,8 @@ class Lowering {
     out.queue = own_.queue;
     out.channel_buffer = shape_.channel_bytes;
     out.rings = descriptors_.take();
-    for (ProgramWriter& writer : programs_) {
-      CcProgram program = writer.take();
-      if (program.size() > kRollAbove) program = roll_loops(program);
+    for (uint32_t slot = 0; slot < own_.cc_count; ++slot) {
+      CcProgram program = join_threads(slot);
       if (program.size() > contract::cc_program::kMaxRecords) {
         return resource("a program of " + std::to_string(program.size()) +
                         " records; a CC-core holds " +
@@ -413,7 +471,7 @@ class Lowering {
   PlanOptions options_;
   Layout layout_;
   Descriptors descriptors_;
-  std::vector<ProgramWriter> programs_;  // by CC-core
+  std::vector<ProgramWriter> programs_;  // by CC-core and thread
   std::vector<Channel> channels_;
   std::vector<Issued> issued_;
   std::vector<uint32_t> taken_;                             // by event: signals of a lane
