@@ -79,17 +79,13 @@ Algorithm first_choice(const Overrides& overrides, const Situation& situation) {
 }  // namespace
 
 Situation situation_of(const OpRequest& request, const Group& group, bool in_place) {
-  std::set<uint32_t> chips;
   std::set<uint32_t> nodes;
-  for (const Position& p : group.members) {
-    chips.insert(p.chip);
-    nodes.insert(p.node);
-  }
+  for (const Position& p : group.members) nodes.insert(p.node);
   Situation s;
   s.kind = request.kind;
   s.family = family_of(group.topology);
   s.ranks = group.ranks();
-  s.chips = static_cast<uint32_t>(chips.size());
+  s.chips = static_cast<uint32_t>(by_chip(group).size());
   s.nodes = static_cast<uint32_t>(nodes.size());
   s.in_place = in_place;
   s.size = report_size(request);
