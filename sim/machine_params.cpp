@@ -167,7 +167,8 @@ hw::MachineParams machine_params(const config::Platform& platform, const config:
       each.server_rack = server_rack(chip.node);
       each.reservation = kReservation;
     }
-    each.routing_id = routing_id(each.device_id, chip.local_id);
+    // Drivers of hosts that are told their place take the id as it is (1.5).
+    each.routing_id = place ? chip.local_id : routing_id(each.device_id, chip.local_id);
     each.host = chip.node < host_memory.size() ? host_memory[chip.node] : nullptr;
     connect_windows(platform, chip, each);
   }

@@ -14,6 +14,7 @@ hw::TimingParams timing_params(const config::Timing& timing) {
   const config::Ratio accumulate = timing.ratio("dma.accumulate_factor");
   params.dma_accumulate_num = accumulate.num;
   params.dma_accumulate_den = accumulate.den;
+  params.dma_compute = timing.rate("dma.compute_gelem_per_s");
   params.dma_fetch = timing.ps("dma.desc_fetch_ns");
   params.dma_first_byte = timing.ps("dma.first_byte_ns");
   params.dma_write_ack = timing.ps("dma.write_ack_ns");

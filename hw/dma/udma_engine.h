@@ -200,6 +200,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
                      Packet& packet);
   Assembly fail(Packet& packet, Half h, uint32_t cause);
   void check_addresses(Packet& packet);
+  uint64_t engine_bytes(const Packet& packet) const;
   void charge(Packet& packet);
   bool abort_masked(Half h, uint32_t cause) const;
 
