@@ -19,7 +19,8 @@ class Rates(EndToEnd):
         options = ["--timing-only"]
         for name, value in machine.items():
             options += ["--set", f"{name}={value:g}"]
-        run = self.nccom(options, "-b", str(size), "-e", str(size), "-n", "1", "-w", "1", operation)
+        run = self.nccom(options, "-b", str(size), "-e", str(size), "-n", "1", "-w", "1", "-d", "bf16",
+                         operation)
         self.assert_ok(run)
         return run.microseconds(size)
 
