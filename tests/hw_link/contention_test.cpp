@@ -400,6 +400,25 @@ TEST(Faults, RoutesAreFixed) {
   EXPECT_EQ(b.fabric(0).reach(b.hbm(2, 0), 4), Space::kHbm);
 }
 
+// Processors learn at once that a store has no answer; what a DMA engine had sent arrives.
+TEST(Faults, StoresThatSetOutAreBusErrors) {
+  NetBench b(graph(2, {{0, 1}}));
+  const uint32_t value = 7;
+  const base::ConstByteSpan word{reinterpret_cast<const uint8_t*>(&value), 4};
+  EXPECT_TRUE(b.fabric(0).store(b.semaphore(1), word));
+  auto q = b.queue(0, 0);
+  b.copy(q, b.map().hbm_base(0) + kA, b.semaphore(1), 4);
+  b.ring(q);
+  b.at_time(b.params.timing.dma_fetch + 2000, [&b] { ASSERT_TRUE(b.links->set_up(0, 1, false)); });
+  EXPECT_FALSE(b.fabric(0).store(b.semaphore(1), word));
+  EXPECT_EQ(b.signals(1).size(), 1u);
+  b.run();
+  EXPECT_EQ(b.signals(1).size(), 2u);
+  EXPECT_EQ(b.counters.dma_errors, 0u);
+  ASSERT_TRUE(b.links->set_up(0, 1, true));
+  EXPECT_TRUE(b.fabric(0).store(b.semaphore(1), word));
+}
+
 TEST(Faults, PortsOfSwitchesToo) {
   MachineParams p = graph(3, {});
   p.switches.push_back({"main", 1, {10, 1000}, {0, 1, 2}});
