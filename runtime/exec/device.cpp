@@ -114,6 +114,11 @@ void Device::close() {
   ndl_close_device(handle_);
 }
 
+std::vector<uint32_t> Device::neighbours() const {
+  const uint32_t count = std::min<uint32_t>(handle_->connected_device_count, NEURON_MAX_DEVICES);
+  return {handle_->connected_devices, handle_->connected_devices + count};
+}
+
 void Device::count_status(uint32_t nc, int status) {
   const int counter = counter_of(status);
   if (datastore_ == nullptr || counter < 0) return;

@@ -3,41 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/span.h"
 #include "runtime/nrt/environment.h"
 #include "runtime/nrt/log.h"
 #include "runtime/nrt/status.h"
 
 namespace nrt {
-namespace {
-
-constexpr uint32_t kRecordVersion = 1;
-
-}  // namespace
-
-ccl::DeviceRecord pack(const RankPosition& position) {
-  ccl::DeviceRecord record{};
-  base::store<uint32_t>(record.data(), kRecordVersion);
-  base::store<uint32_t>(record.data() + 4, static_cast<uint32_t>(position.gen));
-  base::store<uint32_t>(record.data() + 8, position.chip);
-  base::store<uint32_t>(record.data() + 12, position.nc);
-  return record;
-}
-
-base::Result<RankPosition> unpack(const ccl::DeviceRecord& record) {
-  RankPosition position;
-  const auto gen = base::load<uint32_t>(record.data() + 4);
-  position.chip = base::load<uint32_t>(record.data() + 8);
-  position.nc = base::load<uint32_t>(record.data() + 12);
-  const bool known = base::load<uint32_t>(record.data()) == kRecordVersion && gen >= 2 && gen <= 4;
-  if (known) position.gen = static_cast<contract::Gen>(gen);
-  const contract::AddressMap map{position.gen};
-  if (!known || position.nc >= map.ncs() || position.chip > 0x3FF) {
-    return error(NRT_FAILURE, "A peer sent a record that this runtime does not understand",
-                 base::Fault::kIo);
-  }
-  return position;
-}
 
 base::Result<std::shared_ptr<Communicator>> Communicator::create(const RankPosition& own,
                                                                  uint32_t rank, uint32_t world) {
@@ -64,18 +34,31 @@ base::Result<std::shared_ptr<Communicator>> Communicator::create(const RankPosit
 }
 
 base::Status Communicator::wait_all() {
-  return bootstrap_ ? bootstrap_->wait_all() : base::Status();
+  if (bootstrap_) {
+    if (base::Status s = bootstrap_->wait_all(); !s.ok()) return s;
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (table_) return {};
+  const std::vector<ccl::PeerInfo> alone{{rank_, pack(own_)}};
+  auto table = RankTable::make(bootstrap_ ? bootstrap_->table() : alone);
+  if (!table) return table.error();
+  table_ = std::move(*table);
+  return {};
 }
 
 base::Result<RankPosition> Communicator::position(uint32_t rank) const {
-  if (rank == rank_) return own_;
-  const std::vector<ccl::PeerInfo>& table = bootstrap_->table();
-  const auto peer = std::find_if(table.begin(), table.end(),
-                                 [&](const ccl::PeerInfo& p) { return p.rank == rank; });
-  if (peer == table.end()) {
+  if (!table_ || rank >= table_->size()) {
     return error(NRT_FAILURE, "Rank " + std::to_string(rank) + " is unknown");
   }
-  return unpack(peer->record);
+  return (*table_)[rank];
+}
+
+base::Result<ccl::Group> Communicator::group(const std::vector<uint32_t>& ranks) const {
+  const bool known =
+      table_ && !ranks.empty() &&
+      std::all_of(ranks.begin(), ranks.end(), [&](uint32_t rank) { return rank < table_->size(); });
+  if (!known) return error(NRT_FAILURE, "A group with ranks that are unknown");
+  return table_->group(ranks);
 }
 
 base::Result<std::vector<ccl::Blob>> Communicator::all_gather(ccl::Blob blob) {

@@ -4,24 +4,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "arch/contract/address_map.h"
 #include "base/error.h"
 #include "runtime/collectives/bootstrap.h"
+#include "runtime/load/rank_position.h"
 
 namespace nrt {
-
-// Where a rank runs; exchanged by the bootstrap.
-struct RankPosition {
-  contract::Gen gen = contract::Gen::kV2;
-  uint32_t chip = 0;
-  uint32_t nc = 0;
-};
-
-ccl::DeviceRecord pack(const RankPosition& position);
-base::Result<RankPosition> unpack(const ccl::DeviceRecord& record);
 
 class Communicator {
  public:
@@ -35,6 +27,8 @@ class Communicator {
   base::Status wait_all();
   // Position of a rank; after wait_all().
   base::Result<RankPosition> position(uint32_t rank) const;
+  // What schedules for these ranks, in this order, are made for; after wait_all().
+  base::Result<ccl::Group> group(const std::vector<uint32_t>& ranks) const;
   base::Result<std::vector<ccl::Blob>> all_gather(ccl::Blob blob);
   base::Status barrier();
 
@@ -46,6 +40,8 @@ class Communicator {
   uint32_t rank_;
   uint32_t world_;
   std::unique_ptr<ccl::Bootstrap> bootstrap_;  // null in a world of one
+  std::mutex mutex_;
+  std::optional<RankTable> table_;  // once all are here
 };
 
 }  // namespace nrt
