@@ -51,6 +51,7 @@ class Device {
 
  private:
   Device() = default;
+  base::Result<uint32_t> read_chip();
 
   ndl_device* handle_ = nullptr;
   nds_instance* datastore_ = nullptr;  // null: the driver has none, counting is skipped
