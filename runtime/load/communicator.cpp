@@ -1,6 +1,8 @@
 #include "runtime/load/communicator.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <utility>
 
 #include "runtime/nrt/environment.h"
@@ -8,6 +10,26 @@
 #include "runtime/nrt/status.h"
 
 namespace nrt {
+namespace {
+
+// Ranks of one process share the table of their world: it is long, and there may be a thousand.
+base::Result<std::shared_ptr<const RankTable>> shared_table(const ccl::Bootstrap& bootstrap) {
+  static std::mutex mutex;
+  static std::map<uint64_t, std::weak_ptr<const RankTable>> tables;  // by cluster
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::weak_ptr<const RankTable>& slot = tables[bootstrap.cluster_id()];
+  if (auto table = slot.lock()) return table;
+  auto made = RankTable::make(bootstrap.table());
+  if (!made) return made.error();
+  const auto table = std::make_shared<const RankTable>(std::move(*made));
+  slot = table;
+  for (auto it = tables.begin(); it != tables.end();) {
+    it = it->second.expired() ? tables.erase(it) : std::next(it);
+  }
+  return table;
+}
+
+}  // namespace
 
 base::Result<std::shared_ptr<Communicator>> Communicator::create(const RankPosition& own,
                                                                  uint32_t rank, uint32_t world) {
@@ -39,10 +61,15 @@ base::Status Communicator::wait_all() {
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   if (table_) return {};
-  const std::vector<ccl::PeerInfo> alone{{rank_, pack(own_)}};
-  auto table = RankTable::make(bootstrap_ ? bootstrap_->table() : alone);
-  if (!table) return table.error();
-  table_ = std::move(*table);
+  if (bootstrap_) {
+    auto table = shared_table(*bootstrap_);
+    if (!table) return table.error();
+    table_ = *table;
+    return {};
+  }
+  auto alone = RankTable::make({{rank_, pack(own_)}});
+  if (!alone) return alone.error();
+  table_ = std::make_shared<const RankTable>(std::move(*alone));
   return {};
 }
 
@@ -61,11 +88,11 @@ base::Result<ccl::Group> Communicator::group(const std::vector<uint32_t>& ranks)
   return table_->group(ranks);
 }
 
-base::Result<std::vector<ccl::Blob>> Communicator::all_gather(ccl::Blob blob) {
+base::Result<ccl::Gathered> Communicator::all_gather(ccl::Blob blob) {
   if (bootstrap_) return bootstrap_->all_gather(std::move(blob));
   std::vector<ccl::Blob> all;
   all.push_back(std::move(blob));
-  return all;
+  return ccl::Gathered(std::move(all));
 }
 
 base::Status Communicator::barrier() {

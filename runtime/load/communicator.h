@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +28,7 @@ class Communicator {
   base::Result<RankPosition> position(uint32_t rank) const;
   // What schedules for these ranks, in this order, are made for; after wait_all().
   base::Result<ccl::Group> group(const std::vector<uint32_t>& ranks) const;
-  base::Result<std::vector<ccl::Blob>> all_gather(ccl::Blob blob);
+  base::Result<ccl::Gathered> all_gather(ccl::Blob blob);
   base::Status barrier();
 
  private:
@@ -41,7 +40,7 @@ class Communicator {
   uint32_t world_;
   std::unique_ptr<ccl::Bootstrap> bootstrap_;  // null in a world of one
   std::mutex mutex_;
-  std::optional<RankTable> table_;  // once all are here
+  std::shared_ptr<const RankTable> table_;  // once all are here
 };
 
 }  // namespace nrt
