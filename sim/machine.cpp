@@ -10,6 +10,7 @@
 #include "driver/kernel/kernel_driver.h"
 #include "driver/node/node_server.h"
 #include "sim/hardware.h"
+#include "sim/identity.h"
 #include "sim/main_loop.h"
 #include "sim/timing_params.h"
 
@@ -75,12 +76,6 @@ struct Machine::Parts {
 };
 
 base::Status Machine::Parts::build() {
-  const config::Platform& platform = params.platform;
-  if (platform.chips.size() > 1 || platform.generation != config::Generation::kV2) {
-    return base::Error{base::Fault::kUnsupported, 0, platform.name,
-                       "this release builds platforms of one v2 device (trn1.2xlarge, inf2.xlarge, "
-                       "inf2.8xlarge); see soma describe --support"};
-  }
   if (params.logger != nullptr) log = base::Log(*params.logger, "machine");
   std::vector<pcie::HostMemory*> host_memory;
   for (size_t node = 0; node < params.platform.nodes.size(); ++node) {
@@ -115,7 +110,7 @@ base::Status Machine::Parts::build_drivers() {
       if (chip.node == node) slots.push_back({&hardware->device(chip.id), location_of(chip)});
     }
     driver::Params driver_params;
-    driver_params.product_name = params.platform.nodes[node].instance_type;
+    driver_params.product_name = product_name(params.platform.nodes[node]);
     driver_params.copy_poll_period = params.timing.ps("driver.poll_ns");
     driver_params.client_wait = [this](const void* channel, uint64_t host_us) {
       return loop->client_wait(channel, host_us);
@@ -147,9 +142,7 @@ base::Status Machine::Parts::open_server() {
   driver::NodeServer::Params server_params;
   for (auto& each : drivers) server_params.nodes.push_back(each.get());
   for (const config::Node& node : params.platform.nodes) {
-    const bool alone = params.platform.nodes.size() == 1;
-    server_params.identities.push_back(
-        {alone ? "" : "node-" + std::to_string(node.id), node.instance_type});
+    server_params.identities.push_back({host_name(params.platform, node), product_name(node)});
   }
   server_params.executor = &hardware->executor();
   server_params.directory = params.directory;

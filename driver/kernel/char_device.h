@@ -64,7 +64,10 @@ class CharDevice {
   virtual void flush(int file, const Caller& caller) = 0;  // every close(2) of any descriptor
   virtual void release(int file) = 0;                      // last reference gone
 
-  virtual std::vector<SysfsFile> sysfs_files() const = 0;
+  // Of device `minor`, below its directory; of kNoDevice, all others. A large host has tens of
+  // thousands of files, so nobody asks for those of a device before a client looks at it.
+  static constexpr int kNoDevice = -1;
+  virtual std::vector<SysfsFile> sysfs_files(int minor) const = 0;
   virtual base::Result<std::string> sysfs_read(const std::string& path) = 0;
   virtual base::Status sysfs_write(const std::string& path, const std::string& text) = 0;
 };

@@ -255,13 +255,13 @@ SysfsTree* KernelDriver::sysfs() const {
   return sysfs_.get();
 }
 
-std::vector<SysfsFile> KernelDriver::sysfs_files() const {
-  const SysfsTree* tree = sysfs();
-  return tree == nullptr ? std::vector<SysfsFile>{} : tree->files();
+std::vector<SysfsFile> KernelDriver::sysfs_files(int minor) const {
+  SysfsTree* tree = sysfs();
+  return tree == nullptr ? std::vector<SysfsFile>{} : tree->files(minor);
 }
 
 base::Result<std::string> KernelDriver::sysfs_read(const std::string& path) {
-  const SysfsTree* tree = sysfs();
+  SysfsTree* tree = sysfs();
   if (tree == nullptr) return errno_of(ENOENT, path, "the driver is still probing");
   return tree->read(path);
 }

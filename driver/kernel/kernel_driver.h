@@ -76,7 +76,7 @@ class KernelDriver : public CharDevice {
   int mmio_write(int file, uint64_t bar_offset, uint32_t value, const Caller& caller) override;
   void flush(int file, const Caller& caller) override;
   void release(int file) override;
-  std::vector<SysfsFile> sysfs_files() const override;
+  std::vector<SysfsFile> sysfs_files(int minor) const override;
   base::Result<std::string> sysfs_read(const std::string& path) override;
   base::Status sysfs_write(const std::string& path, const std::string& text) override;
 

@@ -135,6 +135,13 @@ std::string connected(const KernelDriver& driver, const NeuronDevice& device) {
   return text.size() >= kBuffer ? "" : text + "\n";
 }
 
+// The device whose file it is, by a normalised path.
+int device_of(const std::string& path) {
+  int minor = CharDevice::kNoDevice;
+  const int fields = std::sscanf(path.c_str(), "/sys/class/neuron_device/neuron%d/", &minor);
+  return fields == 1 ? minor : CharDevice::kNoDevice;
+}
+
 bool parse(const std::string& text, uint64_t& value) {
   char* end = nullptr;
   errno = 0;
@@ -147,9 +154,6 @@ bool parse(const std::string& text, uint64_t& value) {
 
 SysfsTree::SysfsTree(const KernelDriver& driver, Params& params)
     : driver_(driver), params_(params) {
-  for (const int minor : driver.minors()) {
-    add_device(*driver.device(minor), kClassDir + ("neuron" + std::to_string(minor) + "/"));
-  }
   add_class();
   add_module();
 }
@@ -339,29 +343,44 @@ std::string SysfsTree::normalised(const std::string& path) {
   return kClassDir + path.substr(other.size());
 }
 
-std::vector<SysfsFile> SysfsTree::files() const {
+void SysfsTree::build(int minor) {
+  NeuronDevice* device = minor < 0 || minor >= 64 ? nullptr : driver_.device(minor);
+  if (device == nullptr || (built_ >> minor & 1) != 0) return;
+  built_ |= uint64_t{1} << minor;
+  add_device(*device, kClassDir + ("neuron" + std::to_string(minor) + "/"));
+}
+
+std::vector<SysfsFile> SysfsTree::files(int minor) {
+  build(minor);
   std::vector<SysfsFile> all;
-  for (const auto& entry : attributes_) {
-    all.push_back({entry.first, static_cast<bool>(entry.second.write)});
+  for (const auto& [path, attribute] : attributes_) {
+    if (device_of(path) == minor) all.push_back({path, static_cast<bool>(attribute.write)});
   }
   return all;
 }
 
-base::Result<std::string> SysfsTree::read(const std::string& path) const {
-  const auto it = attributes_.find(normalised(path));
-  if (it == attributes_.end()) {
+SysfsTree::Attribute* SysfsTree::find(const std::string& path) {
+  const std::string name = normalised(path);
+  build(device_of(name));
+  const auto it = attributes_.find(name);
+  return it == attributes_.end() ? nullptr : &it->second;
+}
+
+base::Result<std::string> SysfsTree::read(const std::string& path) {
+  const Attribute* attribute = find(path);
+  if (attribute == nullptr) {
     return base::Error{base::Fault::kUsage, ENOENT, path, "no such attribute"};
   }
-  return it->second.read();
+  return attribute->read();
 }
 
 base::Status SysfsTree::write(const std::string& path, const std::string& text) {
-  const auto it = attributes_.find(normalised(path));
-  if (it == attributes_.end()) {
+  const Attribute* attribute = find(path);
+  if (attribute == nullptr) {
     return base::Error{base::Fault::kUsage, ENOENT, path, "no such attribute"};
   }
-  if (!it->second.write) return base::Error{base::Fault::kUsage, EACCES, path, "read-only"};
-  if (const int error = it->second.write(text); error != 0) {
+  if (!attribute->write) return base::Error{base::Fault::kUsage, EACCES, path, "read-only"};
+  if (const int error = attribute->write(text); error != 0) {
     return base::Error{base::Fault::kUsage, -error, path, "cannot take \"" + text + "\""};
   }
   return {};

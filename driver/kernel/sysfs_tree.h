@@ -22,8 +22,9 @@ class SysfsTree {
  public:
   SysfsTree(const KernelDriver& driver, Params& params);
 
-  std::vector<SysfsFile> files() const;
-  base::Result<std::string> read(const std::string& path) const;
+  // As CharDevice::sysfs_files.
+  std::vector<SysfsFile> files(int minor);
+  base::Result<std::string> read(const std::string& path);
   base::Status write(const std::string& path, const std::string& text);
 
  private:
@@ -46,10 +47,13 @@ class SysfsTree {
   void add_class();
   void add_module();
   static std::string normalised(const std::string& path);
+  Attribute* find(const std::string& path);
+  void build(int minor);
 
   const KernelDriver& driver_;
   Params& params_;
   int notify_delay_ = -1;  // one switch for all devices
+  uint64_t built_ = 0;     // devices whose files are in the table, by minor
   std::map<std::string, Attribute> attributes_;
 };
 

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -81,20 +83,39 @@ base::Status SysfsMirror::prepare() {
   for (const int minor : device_.minors()) {
     if (auto status = add_device(minor); !status) return status;
   }
-  for (const SysfsFile& file : device_.sysfs_files()) {
-    const std::string path = canonical(file.path);
-    attributes_[path] = {file.path, file.writable};
-    if (auto status = add_file(path, file.writable, ""); !status) return status;
-  }
+  if (auto status = add_attributes(CharDevice::kNoDevice); !status) return status;
   for (const auto& [path, text] : constants_) {
-    if (auto status = add_file(path, false, text); !status) return status;
+    if (auto status = add_file(path, text); !status) return status;
   }
   // The major number is dynamic on a real host: a line among those of the host's own drivers.
   std::string devices = host_text(kProcDevices);
   const std::string line = std::to_string(major_) + " neuron\n";
   const size_t block = devices.find("\nBlock devices:");
   devices.insert(block == std::string::npos ? devices.size() : block, line);
-  return add_file(kProcDevices, false, devices);
+  return add_file(kProcDevices, devices);
+}
+
+base::Status SysfsMirror::prepare_for(const std::string& path) {
+  if (auto status = prepare(); !status) return status;
+  const std::string name = canonical(path);
+  const std::string prefix = std::string(kDevicesDir) + "neuron";
+  if (name.rfind(prefix, 0) != 0) return {};
+  char* end = nullptr;
+  const long minor = strtol(name.c_str() + prefix.size(), &end, 10);
+  if (end == name.c_str() + prefix.size() || (*end != 0 && *end != '/')) return {};
+  const auto minors = device_.minors();
+  const bool exists = std::find(minors.begin(), minors.end(), minor) != minors.end();
+  return exists ? add_attributes(static_cast<int>(minor)) : base::Status();
+}
+
+base::Status SysfsMirror::add_attributes(int minor) {
+  if (!prepared_devices_.insert(minor).second) return {};
+  for (const SysfsFile& file : device_.sysfs_files(minor)) {
+    const std::string path = canonical(file.path);
+    attributes_[path] = {file.path, file.writable};
+    if (auto status = add_attribute(path, file.writable); !status) return status;
+  }
+  return {};
 }
 
 base::Status SysfsMirror::add_device(int minor) {
@@ -107,21 +128,40 @@ base::Status SysfsMirror::add_device(int minor) {
   fs::create_directory_symlink("../../../../class/neuron_device", directory + "/subsystem", failed);
   if (failed) return base::Error{base::Fault::kIo, failed.value(), directory, failed.message()};
   const std::string number = std::to_string(major_) + ":" + std::to_string(minor);
-  if (auto status = add_file(kDevicesDir + name + "/dev", false, number + "\n"); !status) {
-    return status;
-  }
-  return add_file(kDevicesDir + name + "/uevent", false,
-                  "MAJOR=" + std::to_string(major_) + "\nMINOR=" + std::to_string(minor) +
-                      "\nDEVNAME=" + name + "\n");
+  if (auto status = add_file(kDevicesDir + name + "/dev", number + "\n"); !status) return status;
+  return add_file(kDevicesDir + name + "/uevent", "MAJOR=" + std::to_string(major_) +
+                                                      "\nMINOR=" + std::to_string(minor) +
+                                                      "\nDEVNAME=" + name + "\n");
 }
 
-base::Status SysfsMirror::add_file(const std::string& path, bool writable,
-                                   const std::string& text) {
-  const std::string target = root_ + path;
+base::Status SysfsMirror::make_parent(const std::string& path) {
+  std::string parent = path.substr(0, path.rfind('/'));
+  if (parent == last_parent_) return {};
   std::error_code failed;
-  fs::create_directories(fs::path(target).parent_path(), failed);
-  if (failed) return base::Error{base::Fault::kIo, failed.value(), target, failed.message()};
-  return replace_file(target, text, writable);
+  fs::create_directories(root_ + parent, failed);
+  if (failed) return base::Error{base::Fault::kIo, failed.value(), parent, failed.message()};
+  last_parent_ = std::move(parent);
+  return {};
+}
+
+base::Status SysfsMirror::add_attribute(const std::string& path, bool writable) {
+  if (auto status = make_parent(path); !status) return status;
+  const std::string target = root_ + path;
+  std::string& blank = blanks_[writable ? 1 : 0];
+  if (!blank.empty() && link(blank.c_str(), target.c_str()) == 0) return {};
+  // The first one, or no more links to it are possible. What is there already keeps its text.
+  if (!blank.empty() && errno == EEXIST) return {};
+  blank = root_ + (writable ? "/.rw" : "/.ro");
+  unlink(blank.c_str());
+  if (auto status = replace_file(blank, "", writable); !status) return status;
+  return link(blank.c_str(), target.c_str()) == 0 || errno == EEXIST
+             ? base::Status()
+             : base::errno_error(target.c_str(), "link");
+}
+
+base::Status SysfsMirror::add_file(const std::string& path, const std::string& text) {
+  if (auto status = make_parent(path); !status) return status;
+  return replace_file(root_ + path, text, false);
 }
 
 const SysfsMirror::Attribute* SysfsMirror::find(const std::string& path) const {
@@ -130,7 +170,7 @@ const SysfsMirror::Attribute* SysfsMirror::find(const std::string& path) const {
 }
 
 base::Status SysfsMirror::refresh(const std::string& path) {
-  if (auto status = prepare(); !status) return status;
+  if (auto status = prepare_for(path); !status) return status;
   const Attribute* attribute = find(path);
   if (attribute == nullptr) return {};
   auto text = device_.sysfs_read(attribute->device_path);
@@ -139,7 +179,7 @@ base::Status SysfsMirror::refresh(const std::string& path) {
 }
 
 base::Result<std::string> SysfsMirror::read_writable(const std::string& path) {
-  if (auto status = prepare(); !status) return status.error();
+  if (auto status = prepare_for(path); !status) return status.error();
   const Attribute* attribute = find(path);
   if (attribute == nullptr)
     return base::Error{base::Fault::kUsage, ENOENT, path, "no such attribute"};
@@ -150,7 +190,7 @@ base::Result<std::string> SysfsMirror::read_writable(const std::string& path) {
 }
 
 base::Status SysfsMirror::write(const std::string& path, const std::string& text) {
-  if (auto status = prepare(); !status) return status;
+  if (auto status = prepare_for(path); !status) return status;
   const Attribute* attribute = find(path);
   if (attribute == nullptr)
     return base::Error{base::Fault::kUsage, ENOENT, path, "no such attribute"};
@@ -162,7 +202,7 @@ base::Status SysfsMirror::write(const std::string& path, const std::string& text
 
 std::vector<std::string> SysfsMirror::extra_paths() const {
   std::vector<std::string> extra;
-  for (const SysfsFile& file : device_.sysfs_files()) {
+  for (const SysfsFile& file : device_.sysfs_files(CharDevice::kNoDevice)) {
     if (!starts_with(file.path, kClassDir) && !starts_with(file.path, kDevicesDir) &&
         !starts_with(file.path, kModuleDir)) {
       extra.push_back(file.path);

@@ -1,11 +1,12 @@
 // The virtual sysfs of one node as real files below a private directory, at their usual absolute
 // paths: <root>/sys/devices/virtual/neuron_device/neuronN/..., with
 // <root>/sys/class/neuron_device/neuronN as the usual symbolic links (driver-ioctl.md 7). Contents
-// are written when a client opens a file. Made on first use, because most programs never look and
-// large machines have thousands of attributes. Kernel thread only.
+// are written when a client opens a file. Made on first use, device by device, because most
+// programs never look and a large host has tens of thousands of attributes. Kernel thread only.
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,6 @@ class SysfsMirror {
       : device_(device), root_(std::move(root)), major_(major), constants_(std::move(constants)) {}
 
   const std::string& root() const { return root_; }
-  // Creates directories, links and files; later calls do nothing.
-  base::Status prepare();
   // Brings the file that a client names (class or devices form) up to date. Names of directories
   // and unknown names succeed without effect: the client's own open reports what is there.
   base::Status refresh(const std::string& path);
@@ -38,8 +37,14 @@ class SysfsMirror {
     std::string device_path;  // as the driver named it
     bool writable = false;
   };
-  base::Status add_file(const std::string& path, bool writable, const std::string& text);
+  // Create directories, links and files; later calls do nothing.
+  base::Status prepare();
+  base::Status prepare_for(const std::string& path);
+  base::Status add_attributes(int minor);
+  base::Status add_attribute(const std::string& path, bool writable);
+  base::Status add_file(const std::string& path, const std::string& text);
   base::Status add_device(int minor);
+  base::Status make_parent(const std::string& path);
   const Attribute* find(const std::string& path) const;
 
   CharDevice& device_;
@@ -47,6 +52,10 @@ class SysfsMirror {
   unsigned major_;
   std::map<std::string, std::string> constants_;
   bool prepared_ = false;
+  std::set<int> prepared_devices_;
+  std::string last_parent_;  // the directory made last
+  // A file of no text stands for all that nobody has opened: a link is cheaper than a file.
+  std::string blanks_[2];
   std::map<std::string, Attribute> attributes_;  // by canonical path
 };
 

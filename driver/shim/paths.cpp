@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@ namespace driver::shim {
 namespace {
 
 std::atomic<bool> tree_prepared{false};
+std::atomic<uint64_t> devices_prepared{0};  // by minor
 
 bool below(const char* path, const char* directory) {
   const size_t length = strlen(directory);
@@ -67,12 +69,30 @@ bool in_tree(const char* path) {
          strcmp(path, "/proc/devices") == 0 || (facts.extra_count > 0 && listed(path));
 }
 
+// The device whose directory a name of the tree leads through, or -1.
+int device_in(const char* path) {
+  constexpr char kPart[] = "/neuron_device/neuron";
+  const char* at = strstr(path, kPart);
+  if (at == nullptr) return -1;
+  char* end = nullptr;
+  const char* digits = at + sizeof kPart - 1;
+  const unsigned long minor = strtoul(digits, &end, 10);
+  return end != digits && (*end == 0 || *end == '/') && minor < 64 ? static_cast<int>(minor) : -1;
+}
+
+// The server makes the files of a device when somebody looks.
 void prepare_tree(const char* path) {
-  if (tree_prepared.load(std::memory_order_relaxed)) return;
+  const int minor = device_in(path);
+  const uint64_t bit = minor < 0 ? 0 : uint64_t{1} << minor;
+  if (tree_prepared.load(std::memory_order_relaxed) &&
+      (devices_prepared.load(std::memory_order_relaxed) & bit) == bit) {
+    return;
+  }
   wire::SysfsBody body = {};
   copy_path(&body, path);
   if (call(wire::kSysfsRefresh, 0, &body, sizeof body) >= 0) {
     tree_prepared.store(true, std::memory_order_relaxed);
+    devices_prepared.fetch_or(bit, std::memory_order_relaxed);
   }
 }
 

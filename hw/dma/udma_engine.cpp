@@ -64,6 +64,12 @@ void UdmaEngine::reset() {
   state_[kM2s] = state_[kS2m] = State::kNormal;
 }
 
+void UdmaEngine::look_again() {
+  if (unanswered_ == 0) return;
+  unanswered_ = 0;
+  kick(context_.events.now() + 1);
+}
+
 void UdmaEngine::on_event(const EventKey& key, uint32_t tag, uint64_t argument) {
   switch (tag) {
     case kTagReady:

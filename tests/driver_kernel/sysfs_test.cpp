@@ -45,8 +45,14 @@ TEST(Sysfs, FilesOfARuntimeAndALister) {
   EXPECT_EQ(text(tensors + "peak"), "0\n");
   EXPECT_FALSE(bench.driver().sysfs_write(base + "core_count", "1").ok());
   std::set<std::string> paths;
-  for (const driver::SysfsFile& entry : bench.driver().sysfs_files()) paths.insert(entry.path);
+  for (const driver::SysfsFile& entry : bench.driver().sysfs_files(0)) paths.insert(entry.path);
+  for (const std::string& path : paths) EXPECT_EQ(path.rfind(base, 0), 0u) << path;
   EXPECT_TRUE(paths.count(base + "neuron_core0/stats/status/success/total") == 1);
+  paths.clear();
+  for (const driver::SysfsFile& entry : bench.driver().sysfs_files(-1)) paths.insert(entry.path);
+  EXPECT_EQ(paths.count("/sys/module/neuron/version"), 1u);
+  EXPECT_EQ(paths.count("/sys/class/neuron_device/node_id_4"), 1u);
+  EXPECT_EQ(paths.count(base + "core_count"), 0u);
   // A reset by writing is ignored while a file is open.
   const uint64_t resets = bench.fake().resets;
   bench.task([&] { (void)bench.driver().sysfs_write(base + "reset", "1"); });

@@ -329,9 +329,14 @@ void FakeDevice::release(int file) {
   files_.erase(file);
 }
 
-std::vector<driver::SysfsFile> FakeDevice::sysfs_files() const {
+std::vector<driver::SysfsFile> FakeDevice::sysfs_files(int minor) const {
   std::vector<driver::SysfsFile> files;
   for (const auto& [path, text] : attributes_) {
+    const size_t at = path.find("/neuron_device/neuron");
+    const int owner = at == std::string::npos
+                          ? kNoDevice
+                          : std::atoi(path.c_str() + at + sizeof "/neuron_device/neuron" - 1);
+    if (owner != minor) continue;
     files.push_back({path, path.find("/reset") != std::string::npos});
   }
   return files;

@@ -78,7 +78,7 @@ class FakeDevice final : public driver::CharDevice {
                  const driver::Caller& caller) override;
   void flush(int file, const driver::Caller& caller) override;
   void release(int file) override;
-  std::vector<driver::SysfsFile> sysfs_files() const override;
+  std::vector<driver::SysfsFile> sysfs_files(int minor) const override;
   base::Result<std::string> sysfs_read(const std::string& path) override;
   base::Status sysfs_write(const std::string& path, const std::string& text) override;
 

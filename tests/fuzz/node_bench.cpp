@@ -171,9 +171,10 @@ class NodeDevice final : public driver::CharDevice {
     check(file);
     files_.erase(file);
   }
-  std::vector<driver::SysfsFile> sysfs_files() const override {
-    return {{"/sys/class/neuron_device/neuron0/core_count", false},
-            {"/sys/class/neuron_device/neuron3/note", true}};
+  std::vector<driver::SysfsFile> sysfs_files(int minor) const override {
+    if (minor == 0) return {{"/sys/class/neuron_device/neuron0/core_count", false}};
+    if (minor == 3) return {{"/sys/class/neuron_device/neuron3/note", true}};
+    return {};
   }
   base::Result<std::string> sysfs_read(const std::string&) override { return text_; }
   base::Status sysfs_write(const std::string&, const std::string& text) override {

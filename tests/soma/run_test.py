@@ -125,10 +125,16 @@ class Machines(unittest.TestCase):
         self.assertEqual(status, 2)
         self.assertIn("no effect", errors)
 
-    def test_unsupported_platform(self):
-        status, _, errors = self.run_tool("run", "--platform", "trn2.48xlarge", "--", "true")
-        self.assertEqual(status, 123)
-        self.assertIn("trn2.48xlarge", errors)
+    def test_platforms_of_several_devices(self):
+        for platform, devices, host in (("trn1.32xlarge", 16, None), ("inf2.48xlarge", 12, None),
+                                        ("trn2.48xlarge", 16, None), ("trn2-ultraserver", 16, "node-0"),
+                                        ("trn3-gen2-ultraserver", 4, "node-0")):
+            status, output, errors = self.run_tool(
+                "run", "--platform", platform, "--", "sh", "-c", "uname -n; ls -d /dev/neuron*")
+            self.assertEqual(status, 0, errors)
+            names = output.split()
+            self.assertEqual(names[0], host or os.uname().nodename)
+            self.assertEqual(sorted(names[1:]), sorted(f"/dev/neuron{n}" for n in range(devices)))
 
     def test_up_exec_down(self):
         name = ("--name", "t1")

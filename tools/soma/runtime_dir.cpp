@@ -31,7 +31,9 @@ bool usable(const std::string& directory) {
 
 std::string base_directory() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  return runtime != nullptr && usable(runtime) ? runtime : "/tmp";
+  if (runtime != nullptr && usable(runtime)) return runtime;
+  // Directories of sysfs are many small files: on a disk they cost more than all the rest.
+  return usable("/dev/shm") ? "/dev/shm" : "/tmp";
 }
 
 std::string prefix() {
