@@ -94,7 +94,8 @@ Dma::Dma(Fabric& fabric, EventQueue& events, const TimingParams& timing, Counter
                options.tracer,
                options.timing_only,
                options.real_bytes,
-               options.coalesce} {
+               options.coalesce,
+               Routes(fabric)} {
   engines_.resize(fabric.address_map().dma_engines());
   wrappers_.resize(engines_.size());
 }

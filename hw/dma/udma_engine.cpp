@@ -49,6 +49,8 @@ void UdmaEngine::reset() {
   deferred_free_.clear();
   deferred_pending_ = 0;
   reset_registers();
+  config_.known = false;
+  noted_[kM2s] = noted_[kS2m] = 0;
   if (queues_ != nullptr) {
     for (uint32_t q = 0; q < kQueues; ++q) {
       for (Half h : {kM2s, kS2m}) {
@@ -158,23 +160,30 @@ void UdmaEngine::drop_erroneous(const Packet& packet) {
   if (q.half[kM2s].visible == 0) active_ &= ~(1u << packet.queue);
 }
 
-// Leaves the next packet in the (empty) run: round robin, on v4 within the highest class.
+// Round robin, within the highest class of those that wait.
+uint32_t UdmaEngine::next_queue(uint32_t candidates) const {
+  if (config_.classes) {
+    uint32_t best = 0;
+    uint32_t highest = 0;
+    for (uint32_t left = candidates; left != 0; left &= left - 1) {
+      const uint8_t its = config_.service_class[static_cast<uint32_t>(__builtin_ctz(left))];
+      if (its > highest) best = 0;
+      highest = std::max<uint32_t>(highest, its);
+      if (its == highest) best |= left & -left;
+    }
+    candidates = best;
+  }
+  const uint32_t behind = candidates & ~((2u << last_queue_) - 1);
+  return static_cast<uint32_t>(__builtin_ctz(behind != 0 ? behind : candidates));
+}
+
+// Leaves the next packet in the (empty) run.
 UdmaEngine::Assembly UdmaEngine::arbitrate(base::Ps at) {
-  if (!stream_on()) return Assembly::kNone;
-  const bool classes = context_.fabric.address_map().gen == contract::Gen::kV4;
-  const auto class_of = [this](uint32_t q) {
-    return udma::kM2sQCfgQos.get(value(udma::kM2sQ + udma::kM2sQCfg, q));
-  };
+  if (!config_.known) configure();
+  if (!config_.stream_on) return Assembly::kNone;
   uint32_t candidates = active_ & ~unanswered_;
   while (candidates != 0) {
-    uint32_t best = kQueues;
-    for (uint32_t i = 1; i <= kQueues; ++i) {
-      const uint32_t q = (last_queue_ + i) % kQueues;
-      if ((candidates >> q & 1) == 0) continue;
-      if (best != kQueues && (!classes || class_of(q) <= class_of(best))) continue;
-      best = q;
-      if (!classes) break;
-    }
+    const uint32_t best = next_queue(candidates);
     candidates &= ~(1u << best);
     const Assembly result = assemble(best, 0, 0, at, queues_[best].visible_at);
     queues_[best].dmb_waits = result == Assembly::kStalled;
@@ -208,7 +217,7 @@ bool UdmaEngine::other_eligible(uint32_t q, base::Ps at) {
     run_.packets.resize(packets);
     run_.buffers.resize(buffers);
     run_.headers.resize(headers);
-    run_.charges.resize(charges);
+    run_.charges.truncate(charges);
     if (result == Assembly::kStalled) wake_stalled(o);
     if (result != Assembly::kNone && result != Assembly::kStalled) return true;
   }
@@ -272,8 +281,7 @@ void UdmaEngine::plan_run(base::Ps at, uint32_t q, size_t limit) {
     base::Ps end = 0;
     for (uint32_t i = 0; i < packet.charges; ++i) {
       const Charge& c = run_.charges[packet.first_charge + i];
-      end = std::max(end, BandwidthResource::advance(local_state(*c.resource), c.resource->rate(),
-                                                     t, c.bytes, c.extra));
+      end = std::max(end, c.resource->advance(local_state(*c.resource), t, c.bytes, c.extra));
     }
     place(packet, t, end);
     t = packet.end;
@@ -290,7 +298,7 @@ void UdmaEngine::plan_run(base::Ps at, uint32_t q, size_t limit) {
       alone = run_.charges[added.first_charge + i].resource->run() == nullptr;
     }
     if (!alone) {  // its turn comes when the run has ended
-      run_.charges.resize(next == Assembly::kPacket ? added.first_charge : run_.charges.size());
+      if (next == Assembly::kPacket) run_.charges.truncate(added.first_charge);
       run_.packets.pop_back();
       break;
     }
@@ -378,10 +386,17 @@ bool UdmaEngine::elided(const Packet& packet) const {
          index_ < context_.fabric.address_map().compute_engines();
 }
 
-bool UdmaEngine::reads_elided(const Buffer* buffers, const Packet& packet) const {
+// The plain memory behind a buffer, or null.
+Memory* UdmaEngine::memory_of(const Buffer& b, Half h, uint64_t* offset) {
+  const Route& route = context_.routes.find(domain_, b.address, h == kS2m);
+  *offset = route.offset + (b.address - route.begin);
+  return route.memory;
+}
+
+bool UdmaEngine::reads_elided(const Buffer* buffers, const Packet& packet) {
   for (uint32_t i = 0; i < packet.sources; ++i) {
     uint64_t offset = 0;
-    Memory* memory = context_.fabric.plain(buffers[i].address, &offset);
+    Memory* memory = memory_of(buffers[i], kM2s, &offset);
     if (memory != nullptr && memory->elided().overlaps(offset, buffers[i].length)) return true;
   }
   return false;
@@ -394,7 +409,7 @@ void UdmaEngine::track_elision(const Buffer* buffers, const Packet& packet, bool
   bool read = false;
   for (uint32_t i = packet.sources; i < packet.sources + packet.destinations; ++i) {
     uint64_t offset = 0;
-    Memory* memory = context_.fabric.plain(buffers[i].address, &offset);
+    Memory* memory = memory_of(buffers[i], kS2m, &offset);
     if (memory == nullptr) {
       read = read || (stale && !elided);
     } else if (stale) {
@@ -514,7 +529,8 @@ void UdmaEngine::raise(Half h, uint32_t cause) {
 }
 
 void UdmaEngine::note(Half h, uint32_t cause) {
-  if (cause == 0) return;
+  if ((cause & ~noted_[h]) == 0) return;
+  noted_[h] |= cause;
   set_value(udma::kSecondaryIrq, value(udma::kSecondaryIrq, h) | cause, h);
   summarise();
 }

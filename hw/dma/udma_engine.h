@@ -15,6 +15,7 @@
 // queue of the engine becomes ready, what has not started is given back.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -23,6 +24,7 @@
 #include "contract/regs/udma.h"
 #include "hw/dma/mover.h"
 #include "hw/dma/packet.h"
+#include "hw/dma/routes.h"
 #include "hw/mem/fabric.h"
 #include "hw/nq/nq_block.h"
 #include "hw/reg/reg_block.h"
@@ -43,16 +45,18 @@ struct DmaContext {
   bool timing_only = false;
   uint32_t real_bytes = 512;  // timing_only.real_bytes: payload up to this size always moves
   bool coalesce = true;
+  Routes routes;
 };
 
 struct RingPointer {
   uint32_t index = 0;
   uint32_t ring_id = 1;  // of the lap that `index` is in
 
-  // A ring may be taken away (length 0) under its pointers.
+  // A ring may be taken away (length 0) under its pointers, or become shorter.
   RingPointer plus(uint32_t n, uint32_t length) const {
     if (length == 0) return *this;
     const uint64_t at = uint64_t{index} + n;
+    if (at < length) return {static_cast<uint32_t>(at), ring_id};
     return {static_cast<uint32_t>(at % length), (ring_id + static_cast<uint32_t>(at / length)) & 3};
   }
   uint32_t word() const { return index | ring_id << 30; }
@@ -91,6 +95,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   // Adds one line if it has aborted, and one per queue whose descriptors wait, for hang reports.
   void who_waits(std::vector<std::string>& lines) const;
 
+  bool access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) override;
   void on_event(const EventKey& key, uint32_t tag, uint64_t argument) override;
   void yield_to(const EventKey& key) override;
 
@@ -113,7 +118,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
     std::vector<Packet> packets;
     std::vector<Buffer> buffers;
     std::vector<ComputeHeader> headers;
-    std::vector<Charge> charges;
+    Charges charges;
     base::Ps barrier_before = 0;  // of the queue, when the run was planned
     size_t done = 0;              // packets whose effect has been performed
     bool claimed = false;         // reservations are not made yet, resources are claimed
@@ -124,6 +129,19 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
     std::vector<Buffer> destinations;
     std::vector<uint8_t> data;
     EventQueue::Id event = 0;
+  };
+  // Values of registers that packets look at.
+  struct Config {
+    bool known = false;  // since the last write to a register
+    bool stream_on = false;
+    bool zero_is_64k = false;
+    bool classes = false;  // queues differ in service class
+    bool ring_id_masked[2] = {};
+    uint32_t scheduled = 0;    // queues whose packets start
+    uint32_t dmb_ignored = 0;  // queues
+    uint32_t max_bytes = 0;
+    uint32_t max_descriptors = 0;
+    std::array<uint8_t, kQueues> service_class{};
   };
   struct LocalState {
     BandwidthResource* resource;
@@ -174,8 +192,6 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   Queue& queue(uint32_t q);
   bool enabled(uint32_t q, Half h) const;  // both bits of cfg
   bool prefetches(uint32_t q, Half h) const;
-  bool schedules(uint32_t q, Half h) const;
-  bool stream_on() const;
   bool normal() const { return state_[kM2s] == State::kNormal && state_[kS2m] == State::kNormal; }
   bool aborted(Half h) const { return state_[h] == State::kAborted; }
   bool working() const;  // in the sense of the state registers
@@ -185,27 +201,32 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   void reset_half(uint32_t q, Half h);
   void drop_descriptors(uint32_t q, Half h);
   void ring_changed(HalfQueue& half);
-  bool fetch(HalfQueue& half, uint32_t offset, contract::Descriptor& to);
+  bool fetch(const HalfQueue& half, RingPointer from, contract::Descriptor& to);
   void kick(base::Ps at);
   EventKey key(base::Ps at, Phase phase) const { return {at, component_, phase}; }
 
   // Packets (udma_assembly.cpp).
   Assembly assemble(uint32_t q, uint32_t tx_offset, uint32_t rx_offset, base::Ps at,
                     base::Ps visible_at);
-  Assembly assemble_tx(Queue& queue, uint32_t offset, Packet& packet);
-  Assembly assemble_rx(Queue& queue, uint32_t offset, Packet& packet);
+  Assembly assemble_tx(const HalfQueue& half, uint32_t offset, Packet& packet);
+  Assembly assemble_rx(const HalfQueue& half, uint32_t offset, Packet& packet);
+  Assembly judge(Packet& packet, bool stalled);
+  void take_slot(Packet& packet, const contract::Descriptor& d, float& scale);
+  bool take_source(Packet& packet, const contract::Descriptor& d, float scale);
   void take_sources(Packet& packet, uint32_t skip, uint32_t bytes);
   bool compute_shape(Packet& packet, const ComputeHeader& header);
-  bool check_ring_id(const HalfQueue& half, uint32_t offset, const contract::Descriptor& d, Half h,
-                     Packet& packet);
+  bool wrong_ring_id(Half h, Packet& packet);
   Assembly fail(Packet& packet, Half h, uint32_t cause);
-  void check_addresses(Packet& packet);
+  void look_at_sources(Packet& packet);
+  void look_at_destinations(Packet& packet);
+  Space look(Packet& packet, const Buffer& b, Half h);
   uint64_t engine_bytes(const Packet& packet) const;
-  void charge(Packet& packet);
   bool abort_masked(Half h, uint32_t cause) const;
 
   // Scheduling (udma_engine.cpp).
   void start(base::Ps at);
+  void configure();
+  uint32_t next_queue(uint32_t candidates) const;
   Assembly arbitrate(base::Ps at);
   void wake_stalled(uint32_t q);
   bool other_eligible(uint32_t q, base::Ps at);
@@ -223,7 +244,8 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   void defer(const Packet& packet);
   void effect(uint64_t slot);
   bool elided(const Packet& packet) const;
-  bool reads_elided(const Buffer* buffers, const Packet& packet) const;
+  Memory* memory_of(const Buffer& b, Half h, uint64_t* offset);
+  bool reads_elided(const Buffer* buffers, const Packet& packet);
   void track_elision(const Buffer* buffers, const Packet& packet, bool elided);
   void count(const Packet& packet);
   bool traced() const;
@@ -241,6 +263,8 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   Mover mover_;
   std::unique_ptr<Queue[]> queues_;
   State state_[2] = {State::kNormal, State::kNormal};
+  Config config_;
+  uint32_t noted_[2] = {};   // causes that were set since the last register access
   uint32_t summary_ = 0;     // live inputs of primary group D
   bool completing_ = false;  // moving data: the engine may be reading its own registers
   bool running_ = false;
@@ -249,7 +273,6 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   uint32_t last_queue_ = kQueues - 1;
   EventQueue::Id start_event_ = 0;
   PlannedRun run_;
-  Charges scratch_;
   std::vector<LocalState> local_;
   uint32_t streak_ = 256;  // packets since the last time a run had to yield
   std::vector<Deferred> deferred_;
