@@ -95,7 +95,8 @@ Dma::Dma(Fabric& fabric, EventQueue& events, const TimingParams& timing, Counter
                options.timing_only,
                options.real_bytes,
                options.coalesce,
-               Routes(fabric)} {
+               Routes(fabric),
+               {}} {
   engines_.resize(fabric.address_map().dma_engines());
   wrappers_.resize(engines_.size());
 }

@@ -65,8 +65,11 @@ void UdmaEngine::take_slot(Packet& packet, const Descriptor& d, float& scale) {
   const auto slot = contract::DmaCompute::unpack(d);
   if (packet.tx_descriptors == 1) {
     packet.compute = true;
-    packet.header = static_cast<uint32_t>(run_.headers.size());
-    run_.headers.push_back({slot, {}});
+    packet.operation = slot;
+    if (slot.op == contract::ReduceOp::kFma) {
+      packet.scales = static_cast<uint32_t>(run_.scales.size());
+      run_.scales.emplace_back();
+    }
   }
   if (slot.has_constant && slot.op == contract::ReduceOp::kFma) {
     scale = base::load<float>(&slot.constant_bits);
@@ -79,9 +82,8 @@ bool UdmaEngine::take_source(Packet& packet, const Descriptor& d, float scale) {
   const uint32_t length = raw == 0 && !config_.zero_is_64k ? 0 : desc::length(d.w0);
   if (packet.compute) {
     if (packet.sources == kMaxSources) return false;
-    ComputeHeader& header = run_.headers[packet.header];
-    if (header.op.op == contract::ReduceOp::kFma) {
-      base::store(&header.scale_bits[packet.sources], scale);
+    if (packet.operation.op == contract::ReduceOp::kFma) {
+      base::store(&run_.scales[packet.scales][packet.sources], scale);
     }
   }
   run_.buffers.push_back({d.address, length});
@@ -126,11 +128,12 @@ UdmaEngine::Assembly UdmaEngine::assemble_tx(const HalfQueue& half, uint32_t off
 
 // All sources of a compute packet hold the same number of elements, and there are as many as
 // announced.
-bool UdmaEngine::compute_shape(Packet& packet, const ComputeHeader& header) {
-  const uint32_t source_size = contract::dtype_size(header.op.src);
-  const uint32_t size = contract::dtype_size(header.op.dst);
-  if (source_size == 0 || size == 0 || packet.sources != header.op.sources ||
-      header.op.op > contract::ReduceOp::kMin || header.op.constant_kind > 2) {
+bool UdmaEngine::compute_shape(Packet& packet) {
+  const contract::DmaCompute& op = packet.operation;
+  const uint32_t source_size = contract::dtype_size(op.src);
+  const uint32_t size = contract::dtype_size(op.dst);
+  if (source_size == 0 || size == 0 || packet.sources != op.sources ||
+      op.op > contract::ReduceOp::kMin || op.constant_kind > 2) {
     return false;
   }
   const uint32_t each = run_.buffers[packet.first_buffer].length;
@@ -138,7 +141,7 @@ bool UdmaEngine::compute_shape(Packet& packet, const ComputeHeader& header) {
     if (run_.buffers[packet.first_buffer + i].length != each) return false;
   }
   if (each == 0 || each % source_size != 0) return false;
-  packet.copies = header.op.copies;
+  packet.copies = op.copies;
   packet.bytes = each / source_size * size * packet.copies;
   return true;
 }
@@ -199,7 +202,7 @@ UdmaEngine::Assembly UdmaEngine::assemble_rx(const HalfQueue& half, uint32_t off
 // result; of small elements it makes so many in a time at most. Its copies are written meanwhile.
 uint64_t UdmaEngine::engine_bytes(const Packet& packet) const {
   if (!packet.compute) return packet.bytes;
-  const contract::DmaCompute& op = run_.headers[packet.header].op;
+  const contract::DmaCompute& op = packet.operation;
   if (op.plain()) return packet.bytes;
   const TimingParams& timing = context_.timing;
   const uint64_t result = packet.bytes / packet.copies;
@@ -220,7 +223,7 @@ Space UdmaEngine::look(Packet& packet, const Buffer& b, Half h) {
   base::Ps& latency = h == kM2s ? packet.read_latency : packet.write_latency;
   latency = std::max(latency, route.latency);
   for (const Charge& share : route.shares) {
-    run_.charges.add(*share.resource, share.bytes * b.length, share.extra);
+    context_.charges.add(*share.resource, share.bytes * b.length, share.extra);
   }
   return b.length <= route.left(b.address) ? route.space
                                            : context_.fabric.reach(b.address, b.length);
@@ -279,13 +282,13 @@ void UdmaEngine::look_at_destinations(Packet& packet) {
 // Of a packet with all its descriptors.
 UdmaEngine::Assembly UdmaEngine::judge(Packet& packet, bool stalled) {
   if (packet.partial) take_sources(packet, 0, packet.bytes);
-  run_.charges.open();
-  packet.first_charge = static_cast<uint32_t>(run_.charges.size());
-  run_.charges.add(resource_, engine_bytes(packet),
-                   context_.timing.dma_buffer * std::max(packet.sources, packet.destinations));
+  context_.charges.open();
+  packet.first_charge = static_cast<uint32_t>(context_.charges.size());
+  context_.charges.add(resource_, engine_bytes(packet),
+                       context_.timing.dma_buffer * std::max(packet.sources, packet.destinations));
   look_at_sources(packet);
   look_at_destinations(packet);
-  packet.charges = static_cast<uint32_t>(run_.charges.size()) - packet.first_charge;
+  packet.charges = static_cast<uint32_t>(context_.charges.size()) - packet.first_charge;
   if (packet.errors[kM2s] != 0 || packet.errors[kS2m] != 0) return Assembly::kError;
   if (packet.unanswered) return Assembly::kNone;
   return stalled ? Assembly::kStalled : Assembly::kPacket;
@@ -303,10 +306,9 @@ UdmaEngine::Assembly UdmaEngine::assemble(uint32_t q, uint32_t tx_offset, uint32
   const bool scheduled = (config_.scheduled >> q & 1) != 0 && tx.length != 0 && rx.length != 0;
   if (tx.visible == tx_offset || !scheduled) return Assembly::kNone;
   const size_t buffers = run_.buffers.size();
-  const size_t headers = run_.headers.size();
-  const size_t charges = run_.charges.size();
-  run_.packets.emplace_back();
-  Packet& packet = run_.packets.back();
+  const size_t scales = run_.scales.size();
+  const size_t charges = context_.charges.size();
+  Packet& packet = run_.packets.push_back({});
   packet.queue = static_cast<uint8_t>(q);
   packet.first_buffer = static_cast<uint32_t>(buffers);
   packet.generation[kM2s] = tx.generation;
@@ -316,7 +318,7 @@ UdmaEngine::Assembly UdmaEngine::assemble(uint32_t q, uint32_t tx_offset, uint32
     const uint32_t sent = tx_offset == 0 ? std::min(queue.sent, packet.source_bytes) : 0;
     packet.bytes = packet.source_bytes - sent;
     if (sent != 0) take_sources(packet, sent, packet.bytes);
-    if (packet.compute && !compute_shape(packet, run_.headers[packet.header])) {
+    if (packet.compute && !compute_shape(packet)) {
       result = fail(packet, kS2m, s2m_cause::kLengthMismatch);
     }
   }
@@ -328,10 +330,10 @@ UdmaEngine::Assembly UdmaEngine::assemble(uint32_t q, uint32_t tx_offset, uint32
     // The queue stands still from here on; others go on.
     if (packet.unanswered && result == Assembly::kNone && tx_offset == 0) unanswered_ |= 1u << q;
   }
-  if (result != Assembly::kPacket) run_.charges.truncate(charges);
+  if (result != Assembly::kPacket) context_.charges.truncate(charges);
   if (result == Assembly::kNone || result == Assembly::kStalled) {
-    run_.buffers.resize(buffers);
-    run_.headers.resize(headers);
+    run_.buffers.truncate(buffers);
+    run_.scales.resize(scales);
     run_.packets.pop_back();
   }
   return result;

@@ -19,7 +19,7 @@ constexpr uint32_t kMaxDropped = 128;
 void UdmaEngine::PlannedRun::clear() {
   packets.clear();
   buffers.clear();
-  headers.clear();
+  scales.clear();
   charges.clear();
   done = 0;
   claimed = false;
@@ -109,6 +109,10 @@ void UdmaEngine::descriptors_arrive(const EventKey& key, uint64_t argument) {
   kick(key.time);
 }
 
+void UdmaEngine::expect() {
+  for (const void* at : ahead_) __builtin_prefetch(at);
+}
+
 // Arbitrates at `at`, unless a packet is being executed or an earlier arbitration is due.
 void UdmaEngine::kick(base::Ps at) {
   if (running_ || start_event_ != 0 || !normal() || active_ == 0) return;
@@ -118,6 +122,7 @@ void UdmaEngine::kick(base::Ps at) {
 void UdmaEngine::start(base::Ps at) {
   finish(at);
   run_.clear();
+  context_.charges.clear();
   running_ = false;
   if (!normal()) return;  // disabled, or an error of the run just finished
   uint32_t dropped = 0;
@@ -211,13 +216,13 @@ bool UdmaEngine::other_eligible(uint32_t q, base::Ps at) {
     const auto o = static_cast<uint32_t>(__builtin_ctz(other));
     const size_t packets = run_.packets.size();
     const size_t buffers = run_.buffers.size();
-    const size_t headers = run_.headers.size();
-    const size_t charges = run_.charges.size();
+    const size_t scales = run_.scales.size();
+    const size_t charges = context_.charges.size();
     const Assembly result = assemble(o, 0, 0, at, queues_[o].visible_at);
-    run_.packets.resize(packets);
-    run_.buffers.resize(buffers);
-    run_.headers.resize(headers);
-    run_.charges.truncate(charges);
+    run_.packets.truncate(packets);
+    run_.buffers.truncate(buffers);
+    run_.scales.resize(scales);
+    context_.charges.truncate(charges);
     if (result == Assembly::kStalled) wake_stalled(o);
     if (result != Assembly::kNone && result != Assembly::kStalled) return true;
   }
@@ -250,29 +255,49 @@ void UdmaEngine::plan(base::Ps at) {
   running_ = true;
   const EventKey now = key(at, Phase::kStart);
   const uint32_t q = run_.packets.front().queue;
-  for (const Charge& c : run_.charges) {
+  for (const Charge& c : context_.charges) {
     if (c.resource->run() != nullptr) c.resource->run()->yield_to(now);
   }
   size_t limit = run_limit();
   if (run_.packets.front().partial || (limit > 1 && other_eligible(q, at))) limit = 1;
   if (limit == 1) {
-    Packet& packet = run_.packets.front();
-    base::Ps end = 0;
-    for (uint32_t i = 0; i < packet.charges; ++i) {
-      const Charge& c = run_.charges[packet.first_charge + i];
-      end = std::max(end, c.resource->commit(at, c.bytes, c.extra));
-    }
-    place(packet, at, end);
-    streak_ = std::min(streak_ + 1, kMaxStreak);
+    plan_one(at);
   } else {
     run_.barrier_before = queues_[q].barrier_until;
     plan_run(at, q, limit);
   }
-  start_event_ =
-      context_.events.schedule(key(run_.packets.back().end, Phase::kStart), *this, kTagStart);
+  const Packet& last = run_.packets.back();
+  start_event_ = context_.events.schedule(key(last.end, Phase::kStart), *this, kTagStart);
+  look_ahead(last);
+}
+
+// What a further packet of the queue would read: descriptors, queue, and the resources of this one.
+void UdmaEngine::look_ahead(const Packet& last) {
+  constexpr size_t kLine = 64;
+  const Queue& q = queues_[last.queue];
+  const auto* queue = reinterpret_cast<const uint8_t*>(&q);
+  size_t n = 0;
+  ahead_[n++] = q.half[kM2s].behind(last.tx_descriptors);
+  ahead_[n++] = q.half[kS2m].behind(last.rx_descriptors);
+  for (size_t at = 0; at < sizeof(Queue) && n < ahead_.size(); at += kLine)
+    ahead_[n++] = queue + at;
+  for (const Charge& c : context_.charges) {
+    if (n == ahead_.size()) return;
+    if (c.resource != &resource_) ahead_[n++] = c.resource;
+  }
+}
+
+void UdmaEngine::plan_one(base::Ps at) {
+  base::Ps end = 0;
+  for (const Charge& c : context_.charges) {
+    end = std::max(end, c.resource->commit(at, c.bytes, c.extra));
+  }
+  place(run_.packets.front(), at, end);
+  streak_ = std::min(streak_ + 1, kMaxStreak);
 }
 
 void UdmaEngine::plan_run(base::Ps at, uint32_t q, size_t limit) {
+  const Charges& charges = context_.charges;
   local_.clear();
   uint32_t tx = 0;
   uint32_t rx = 0;
@@ -280,7 +305,7 @@ void UdmaEngine::plan_run(base::Ps at, uint32_t q, size_t limit) {
     Packet& packet = run_.packets.back();
     base::Ps end = 0;
     for (uint32_t i = 0; i < packet.charges; ++i) {
-      const Charge& c = run_.charges[packet.first_charge + i];
+      const Charge& c = charges[packet.first_charge + i];
       end = std::max(end, c.resource->advance(local_state(*c.resource), t, c.bytes, c.extra));
     }
     place(packet, t, end);
@@ -288,21 +313,9 @@ void UdmaEngine::plan_run(base::Ps at, uint32_t q, size_t limit) {
     if (packet.signal || packet.reads_register || run_.packets.size() == limit) break;
     tx += packet.tx_descriptors;
     rx += packet.rx_descriptors;
-    const size_t packets = run_.packets.size();
-    const Assembly next = assemble(q, tx, rx, t, queues_[q].visible_at);
-    if (run_.packets.size() == packets) break;
-    const Packet& added = run_.packets.back();
-    bool alone = next == Assembly::kPacket && added.errors[kM2s] == 0 && added.errors[kS2m] == 0 &&
-                 !added.partial;
-    for (uint32_t i = 0; alone && i < added.charges; ++i) {
-      alone = run_.charges[added.first_charge + i].resource->run() == nullptr;
-    }
-    if (!alone) {  // its turn comes when the run has ended
-      if (next == Assembly::kPacket) run_.charges.truncate(added.first_charge);
-      run_.packets.pop_back();
-      break;
-    }
+    if (!extend_run(q, tx, rx, t)) break;
   }
+  run_.charges.assign(charges.begin(), charges.end());
   if (run_.packets.size() > 1) {
     claim(true);
   } else {
@@ -310,6 +323,23 @@ void UdmaEngine::plan_run(base::Ps at, uint32_t q, size_t limit) {
   }
   streak_ =
       std::min(streak_ + kStreakPerPacket * static_cast<uint32_t>(run_.packets.size()), kMaxStreak);
+}
+
+// Takes the next packet into the run, unless its turn comes when the run has ended.
+bool UdmaEngine::extend_run(uint32_t q, uint32_t tx, uint32_t rx, base::Ps at) {
+  const size_t packets = run_.packets.size();
+  const Assembly next = assemble(q, tx, rx, at, queues_[q].visible_at);
+  if (run_.packets.size() == packets) return false;
+  const Packet& added = run_.packets.back();
+  bool alone = next == Assembly::kPacket && added.errors[kM2s] == 0 && added.errors[kS2m] == 0 &&
+               !added.partial;
+  for (uint32_t i = 0; alone && i < added.charges; ++i) {
+    alone = context_.charges[added.first_charge + i].resource->run() == nullptr;
+  }
+  if (alone) return true;
+  if (next == Assembly::kPacket) context_.charges.truncate(added.first_charge);
+  run_.packets.pop_back();
+  return false;
 }
 
 BandwidthResource::State& UdmaEngine::local_state(BandwidthResource& resource) {
@@ -345,7 +375,7 @@ void UdmaEngine::yield_to(const EventKey& other) {
     ++keep;
   }
   if (keep < run_.packets.size()) {
-    run_.packets.resize(keep);
+    run_.packets.truncate(keep);
     Queue& q = queues_[run_.packets.front().queue];
     q.visible_at = run_.packets.back().visible;
     q.barrier_until = run_.barrier_before;
@@ -472,10 +502,11 @@ void UdmaEngine::complete(Packet& packet) {
     return;
   }
   if (context_.timing_only) track_elision(buffers, packet, false);
-  const Mover::Outcome outcome =
-      packet.compute
-          ? mover_.compute(buffers, packet, run_.headers[packet.header], context_.timing_only)
-          : mover_.copy(buffers, packet, context_.timing_only);
+  const bool scaled = packet.compute && packet.operation.op == contract::ReduceOp::kFma;
+  const Scales* scales = scaled ? &run_.scales[packet.scales] : nullptr;
+  const Mover::Outcome outcome = packet.compute
+                                     ? mover_.compute(buffers, packet, scales, context_.timing_only)
+                                     : mover_.copy(buffers, packet, context_.timing_only);
   raise(kM2s, outcome.m2s);
   raise(kS2m, outcome.s2m);
 }
@@ -492,10 +523,14 @@ void UdmaEngine::defer(const Packet& packet) {
   }
   Deferred& d = deferred_[slot];
   const Buffer* buffers = run_.buffers.data() + packet.first_buffer;
-  d.destinations.assign(buffers + packet.sources, buffers + packet.sources + packet.destinations);
-  d.data.resize(packet.bytes);
+  const bool word = packet.destinations == 1 && packet.bytes <= d.word.size();
+  d.first = buffers[packet.sources];
+  if (!word) {
+    d.others.assign(buffers + packet.sources + 1, buffers + packet.sources + packet.destinations);
+    d.data.resize(packet.bytes);
+  }
   if (context_.timing_only && reads_elided(buffers, packet)) ++context_.counters.elided_reads;
-  if (!mover_.gather(buffers, packet, d.data.data())) {
+  if (!mover_.gather(buffers, packet, word ? d.word.data() : d.data.data())) {
     deferred_free_.push_back(slot);
     raise(kM2s, m2s_cause::kDataRead);
     return;
@@ -511,13 +546,20 @@ void UdmaEngine::effect(uint64_t slot) {
   std::swap(d, deferred_[slot]);
   deferred_free_.push_back(static_cast<uint32_t>(slot));
   --deferred_pending_;
-  size_t done = 0;
-  for (const Buffer& b : d.destinations) {
-    const bool ok = context_.fabric.write(b.address, {d.data.data() + done, b.length});
-    if (ok && context_.fabric.is_register(b.address)) ++context_.counters.register_writes;
-    if (!ok) raise(kS2m, s2m_cause::kDataWrite);
-    done += b.length;
+  const uint8_t* from = d.data.empty() ? d.word.data() : d.data.data();
+  write_signal(d.first, from);
+  from += d.first.length;
+  for (const Buffer& b : d.others) {
+    write_signal(b, from);
+    from += b.length;
   }
+}
+
+void UdmaEngine::write_signal(const Buffer& b, const uint8_t* from) {
+  const bool to_register = context_.routes.find(domain_, b.address, true).space == Space::kRegister;
+  const bool ok = context_.fabric.write(b.address, {from, b.length});
+  if (ok && to_register) ++context_.counters.register_writes;
+  if (!ok) raise(kS2m, s2m_cause::kDataWrite);
 }
 
 // Sets cause bits; an error that is not masked for it aborts the engine.

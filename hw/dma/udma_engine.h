@@ -25,6 +25,7 @@
 #include "hw/dma/mover.h"
 #include "hw/dma/packet.h"
 #include "hw/dma/routes.h"
+#include "hw/dma/small_vector.h"
 #include "hw/mem/fabric.h"
 #include "hw/nq/nq_block.h"
 #include "hw/reg/reg_block.h"
@@ -46,6 +47,7 @@ struct DmaContext {
   uint32_t real_bytes = 512;  // timing_only.real_bytes: payload up to this size always moves
   bool coalesce = true;
   Routes routes;
+  Charges charges;  // of the packets that an engine is looking at
 };
 
 struct RingPointer {
@@ -71,6 +73,12 @@ struct HalfQueue {
   uint32_t visible = 0;           // of these, prefetched
   uint32_t generation = 0;        // counts resets
   const uint8_t* ring = nullptr;  // the ring, when it lies in one piece of device memory
+
+  // Where the descriptor `n` after the current one is, if that is known.
+  const uint8_t* behind(uint32_t n) const {
+    return ring == nullptr ? nullptr
+                           : ring + current.plus(n, length).index * sizeof(contract::Descriptor);
+  }
 };
 
 class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public Run {
@@ -97,6 +105,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
 
   bool access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) override;
   void on_event(const EventKey& key, uint32_t tag, uint64_t argument) override;
+  void expect() override;
   void yield_to(const EventKey& key) override;
 
  private:
@@ -115,10 +124,10 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
     uint32_t track = ~0u;
   };
   struct PlannedRun {
-    std::vector<Packet> packets;
-    std::vector<Buffer> buffers;
-    std::vector<ComputeHeader> headers;
-    Charges charges;
+    SmallVector<Packet, 2> packets;
+    SmallVector<Buffer, 8> buffers;
+    std::vector<Scales> scales;
+    std::vector<Charge> charges;  // as long as resources are claimed
     base::Ps barrier_before = 0;  // of the queue, when the run was planned
     size_t done = 0;              // packets whose effect has been performed
     bool claimed = false;         // reservations are not made yet, resources are claimed
@@ -126,7 +135,9 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   };
   // A signal between the end of its packet, when its source was read, and its effect.
   struct Deferred {
-    std::vector<Buffer> destinations;
+    Buffer first;
+    std::array<uint8_t, 8> word{};  // its data, when they are so short and there is nothing else
+    std::vector<Buffer> others;
     std::vector<uint8_t> data;
     EventQueue::Id event = 0;
   };
@@ -214,7 +225,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   void take_slot(Packet& packet, const contract::Descriptor& d, float& scale);
   bool take_source(Packet& packet, const contract::Descriptor& d, float scale);
   void take_sources(Packet& packet, uint32_t skip, uint32_t bytes);
-  bool compute_shape(Packet& packet, const ComputeHeader& header);
+  bool compute_shape(Packet& packet);
   bool wrong_ring_id(Half h, Packet& packet);
   Assembly fail(Packet& packet, Half h, uint32_t cause);
   void look_at_sources(Packet& packet);
@@ -232,7 +243,10 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   bool other_eligible(uint32_t q, base::Ps at);
   void drop_erroneous(const Packet& packet);
   void plan(base::Ps at);
+  void plan_one(base::Ps at);
+  void look_ahead(const Packet& last);
   void plan_run(base::Ps at, uint32_t q, size_t limit);
+  bool extend_run(uint32_t q, uint32_t tx, uint32_t rx, base::Ps at);
   void reserve_planned();
   BandwidthResource::State& local_state(BandwidthResource& resource);
   void place(Packet& packet, base::Ps at, base::Ps end);
@@ -243,6 +257,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   void complete(Packet& packet);
   void defer(const Packet& packet);
   void effect(uint64_t slot);
+  void write_signal(const Buffer& b, const uint8_t* from);
   bool elided(const Packet& packet) const;
   Memory* memory_of(const Buffer& b, Half h, uint64_t* offset);
   bool reads_elided(const Buffer* buffers, const Packet& packet);
@@ -255,30 +270,32 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   void summarise();
   void abort(bool m2s = true, bool s2m = true);
 
+  // First what every packet touches.
+  std::array<const void*, 10> ahead_{};  // what the next packet will read
   DmaContext& context_;
+  std::unique_ptr<Queue[]> queues_;
   uint32_t index_;
   uint32_t component_;
   uint32_t domain_;
-  BandwidthResource resource_;
-  Mover mover_;
-  std::unique_ptr<Queue[]> queues_;
   State state_[2] = {State::kNormal, State::kNormal};
-  Config config_;
-  uint32_t noted_[2] = {};   // causes that were set since the last register access
-  uint32_t summary_ = 0;     // live inputs of primary group D
   bool completing_ = false;  // moving data: the engine may be reading its own registers
   bool running_ = false;
   uint32_t active_ = 0;      // queues with prefetched M2S descriptors
   uint32_t unanswered_ = 0;  // of these, queues whose next packet is never answered
   uint32_t last_queue_ = kQueues - 1;
-  EventQueue::Id start_event_ = 0;
-  PlannedRun run_;
-  std::vector<LocalState> local_;
   uint32_t streak_ = 256;  // packets since the last time a run had to yield
+  EventQueue::Id start_event_ = 0;
+  NqBlock* trace_queue_ = nullptr;
+  Config config_;
+  uint32_t noted_[2] = {};  // causes that were set since the last register access
+  BandwidthResource resource_;
+  PlannedRun run_;
+  Mover mover_;
+  uint32_t summary_ = 0;  // live inputs of primary group D
+  std::vector<LocalState> local_;
   std::vector<Deferred> deferred_;
   std::vector<uint32_t> deferred_free_;
   uint32_t deferred_pending_ = 0;
-  NqBlock* trace_queue_ = nullptr;
 };
 
 }  // namespace hw

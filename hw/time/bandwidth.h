@@ -25,7 +25,7 @@ class Run {
   virtual void yield_to(const EventKey& key) = 0;
 };
 
-class BandwidthResource {
+class alignas(64) BandwidthResource {
  public:
   struct State {
     base::Ps begin = 0;  // of the busy period

@@ -6,8 +6,13 @@ namespace hw {
 
 namespace {
 constexpr size_t kLine = 64;
-// What of the next sinks is fetched ahead of their turn.
-constexpr size_t kAheadLines = 4;
+// What of a sink is fetched ahead of its turn.
+constexpr size_t kAheadLines = 12;
+
+void fetch(const EventSink* sink) {
+  const auto* at = reinterpret_cast<const uint8_t*>(sink);
+  for (size_t k = 0; k < kAheadLines; ++k) __builtin_prefetch(at + k * kLine);
+}
 }  // namespace
 
 // The smallest child of a node; the size of the heap if there is none.
@@ -29,6 +34,8 @@ void EventQueue::sift_down(size_t at, const Node& node) {
     const size_t child = first_child(at);
     if (child == heap_.size() || !before(heap_[child], node)) break;
     heap_[at] = heap_[child];
+    // It comes soon. Memory is far away: its sink is fetched meanwhile.
+    if (at - 1 < kChildren) fetch(heap_[at].sink);
     at = child;
   }
   heap_[at] = node;
@@ -127,11 +134,8 @@ void EventQueue::run_first() {
   const uint64_t argument = slot.argument;
   slot.live = false;
   free_.push_back(root.slot);
-  // One of these is next; their turn comes when what is fetched here has arrived.
-  for (size_t i = 1; i < std::min(heap_.size(), kChildren + 1); ++i) {
-    const auto* ahead = reinterpret_cast<const uint8_t*>(heap_[i].sink);
-    for (size_t k = 0; k < kAheadLines; ++k) __builtin_prefetch(ahead + k * kLine);
-  }
+  const size_t next = first_child(0);
+  if (next < heap_.size() && slots_[heap_[next].slot].live) heap_[next].sink->expect();
   now_ = key.time;
   ++executed_;
   running_ = true;

@@ -32,6 +32,8 @@ class EventSink {
  public:
   virtual ~EventSink() = default;
   virtual void on_event(const EventKey& key, uint32_t tag, uint64_t argument) = 0;
+  // Probably its turn is next: a chance to fetch what it will read, and nothing else.
+  virtual void expect() {}
 };
 
 // Runs by itself (run_next, run_all) in tests; hw/time/kernel_queue.h drives it from the SystemC
