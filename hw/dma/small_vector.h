@@ -55,8 +55,8 @@ class SmallVector {
   T* data_ = inside_.data();
   size_t size_ = 0;
   size_t capacity_ = N;
-  std::array<T, N> inside_;
   std::vector<T> outside_;
+  std::array<T, N> inside_;
 };
 
 }  // namespace hw

@@ -282,8 +282,10 @@ void UdmaEngine::look_ahead(const Packet& last) {
   for (size_t at = 0; at < sizeof(Queue) && n < ahead_.size(); at += kLine)
     ahead_[n++] = queue + at;
   for (const Charge& c : context_.charges) {
-    if (n == ahead_.size()) return;
-    if (c.resource != &resource_) ahead_[n++] = c.resource;
+    if (n + 2 > ahead_.size()) return;
+    if (c.resource == &resource_) continue;
+    ahead_[n++] = c.resource;
+    ahead_[n++] = reinterpret_cast<const uint8_t*>(c.resource) + kLine;
   }
 }
 

@@ -124,8 +124,8 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
     uint32_t track = ~0u;
   };
   struct PlannedRun {
-    SmallVector<Packet, 2> packets;
-    SmallVector<Buffer, 8> buffers;
+    SmallVector<Packet, 1> packets;
+    SmallVector<Buffer, 5> buffers;
     std::vector<Scales> scales;
     std::vector<Charge> charges;  // as long as resources are claimed
     base::Ps barrier_before = 0;  // of the queue, when the run was planned
@@ -271,7 +271,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   void abort(bool m2s = true, bool s2m = true);
 
   // First what every packet touches.
-  std::array<const void*, 10> ahead_{};  // what the next packet will read
+  std::array<const void*, 16> ahead_{};  // what the next packet will read
   DmaContext& context_;
   std::unique_ptr<Queue[]> queues_;
   uint32_t index_;
