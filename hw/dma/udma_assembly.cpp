@@ -299,7 +299,7 @@ UdmaEngine::Assembly UdmaEngine::judge(Packet& packet, bool stalled) {
 // execute.
 UdmaEngine::Assembly UdmaEngine::assemble(uint32_t q, uint32_t tx_offset, uint32_t rx_offset,
                                           base::Ps at, base::Ps visible_at) {
-  Queue& queue = queues_[q];
+  Queue& queue = *queues_[q];
   if (!config_.known) configure();
   const HalfQueue& tx = queue.half[kM2s];
   const HalfQueue& rx = queue.half[kS2m];

@@ -51,14 +51,13 @@ void UdmaEngine::reset() {
   reset_registers();
   config_.known = false;
   noted_[kM2s] = noted_[kS2m] = 0;
-  if (queues_ != nullptr) {
-    for (uint32_t q = 0; q < kQueues; ++q) {
-      for (Half h : {kM2s, kS2m}) {
-        reset_half(q, h);
-        queues_[q].half[h].base = 0;
-        queues_[q].half[h].length = 0;
-        queues_[q].half[h].ring = nullptr;
-      }
+  for (uint32_t q = 0; q < kQueues; ++q) {
+    if (queues_[q] == nullptr) continue;
+    for (Half h : {kM2s, kS2m}) {
+      reset_half(q, h);
+      queues_[q]->half[h].base = 0;
+      queues_[q]->half[h].length = 0;
+      queues_[q]->half[h].ring = nullptr;
     }
   }
   active_ = unanswered_ = summary_ = 0;
@@ -104,7 +103,7 @@ void UdmaEngine::descriptors_arrive(const EventKey& key, uint64_t argument) {
     return;
   }
   half.visible += n;
-  if (queues_[q].half[kM2s].visible != 0) active_ |= 1u << q;
+  if (queue(q).half[kM2s].visible != 0) active_ |= 1u << q;
   if (running_ && run_.claimed && run_.packets.front().queue != q) yield_to(key);
   kick(key.time);
 }
@@ -150,7 +149,7 @@ void UdmaEngine::start(base::Ps at) {
 // A packet with a masked error does nothing but consume its descriptors. The RX descriptors of a
 // packet that failed before they were counted stay.
 void UdmaEngine::drop_erroneous(const Packet& packet) {
-  Queue& q = queues_[packet.queue];
+  Queue& q = queue(packet.queue);
   const uint32_t n[2] = {packet.tx_descriptors, packet.rx_descriptors};
   for (Half h : {kM2s, kS2m}) {
     note(h, packet.noted[h]);
@@ -190,8 +189,8 @@ UdmaEngine::Assembly UdmaEngine::arbitrate(base::Ps at) {
   while (candidates != 0) {
     const uint32_t best = next_queue(candidates);
     candidates &= ~(1u << best);
-    const Assembly result = assemble(best, 0, 0, at, queues_[best].visible_at);
-    queues_[best].dmb_waits = result == Assembly::kStalled;
+    const Assembly result = assemble(best, 0, 0, at, queue(best).visible_at);
+    queue(best).dmb_waits = result == Assembly::kStalled;
     if (result == Assembly::kStalled) {
       wake_stalled(best);
     } else if (result != Assembly::kNone) {
@@ -205,7 +204,7 @@ UdmaEngine::Assembly UdmaEngine::arbitrate(base::Ps at) {
 // A queue whose next packet waits for the acknowledgement of earlier writes is looked at again
 // then.
 void UdmaEngine::wake_stalled(uint32_t q) {
-  Queue& queue = queues_[q];
+  Queue& queue = *queues_[q];
   if (queue.wake_at == queue.visible_at) return;
   queue.wake_at = queue.visible_at;
   context_.events.schedule(key(queue.wake_at, Phase::kReady), *this, kTagWake);
@@ -218,7 +217,7 @@ bool UdmaEngine::other_eligible(uint32_t q, base::Ps at) {
     const size_t buffers = run_.buffers.size();
     const size_t scales = run_.scales.size();
     const size_t charges = context_.charges.size();
-    const Assembly result = assemble(o, 0, 0, at, queues_[o].visible_at);
+    const Assembly result = assemble(o, 0, 0, at, queue(o).visible_at);
     run_.packets.truncate(packets);
     run_.buffers.truncate(buffers);
     run_.scales.resize(scales);
@@ -236,7 +235,7 @@ size_t UdmaEngine::run_limit() const {
 
 // Times of a packet, given when the last resource of its path is through with it.
 void UdmaEngine::place(Packet& packet, base::Ps at, base::Ps end) {
-  Queue& q = queues_[packet.queue];
+  Queue& q = queue(packet.queue);
   const TimingParams& timing = context_.timing;
   packet.start = at;
   // Writes behind a barrier wait for its acknowledgement; signals do so by their own latency.
@@ -263,7 +262,7 @@ void UdmaEngine::plan(base::Ps at) {
   if (limit == 1) {
     plan_one(at);
   } else {
-    run_.barrier_before = queues_[q].barrier_until;
+    run_.barrier_before = queue(q).barrier_until;
     plan_run(at, q, limit);
   }
   const Packet& last = run_.packets.back();
@@ -274,7 +273,7 @@ void UdmaEngine::plan(base::Ps at) {
 // What a further packet of the queue would read: descriptors, queue, and the resources of this one.
 void UdmaEngine::look_ahead(const Packet& last) {
   constexpr size_t kLine = 64;
-  const Queue& q = queues_[last.queue];
+  const Queue& q = queue(last.queue);
   const auto* queue = reinterpret_cast<const uint8_t*>(&q);
   size_t n = 0;
   ahead_[n++] = q.half[kM2s].behind(last.tx_descriptors);
@@ -330,7 +329,7 @@ void UdmaEngine::plan_run(base::Ps at, uint32_t q, size_t limit) {
 // Takes the next packet into the run, unless its turn comes when the run has ended.
 bool UdmaEngine::extend_run(uint32_t q, uint32_t tx, uint32_t rx, base::Ps at) {
   const size_t packets = run_.packets.size();
-  const Assembly next = assemble(q, tx, rx, at, queues_[q].visible_at);
+  const Assembly next = assemble(q, tx, rx, at, queue(q).visible_at);
   if (run_.packets.size() == packets) return false;
   const Packet& added = run_.packets.back();
   bool alone = next == Assembly::kPacket && added.errors[kM2s] == 0 && added.errors[kS2m] == 0 &&
@@ -378,7 +377,7 @@ void UdmaEngine::yield_to(const EventKey& other) {
   }
   if (keep < run_.packets.size()) {
     run_.packets.truncate(keep);
-    Queue& q = queues_[run_.packets.front().queue];
+    Queue& q = queue(run_.packets.front().queue);
     q.visible_at = run_.packets.back().visible;
     q.barrier_until = run_.barrier_before;
     for (const Packet& p : run_.packets) {
@@ -460,7 +459,7 @@ void UdmaEngine::count(const Packet& packet) {
   c.descriptors += uint64_t{packet.tx_descriptors} + packet.rx_descriptors;
   c.bytes += packet.bytes;
   if (context_.tracer == nullptr) return;
-  uint32_t& track = queues_[packet.queue].track;
+  uint32_t& track = queue(packet.queue).track;
   if (track == ~0u) {
     track = context_.tracer->track(name() + ".q" + std::to_string(packet.queue));
   }
@@ -472,7 +471,7 @@ void UdmaEngine::count(const Packet& packet) {
 }
 
 void UdmaEngine::complete(Packet& packet) {
-  Queue& q = queues_[packet.queue];
+  Queue& q = queue(packet.queue);
   const RingPointer first = q.half[kM2s].current;
   const uint32_t n[2] = {packet.tx_descriptors, packet.rx_descriptors};
   for (Half h : {kM2s, kS2m}) {

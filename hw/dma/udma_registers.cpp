@@ -79,9 +79,9 @@ const RegTable<UdmaEngine>& UdmaEngine::table() {
   return registers;
 }
 
-UdmaEngine::Queue& UdmaEngine::queue(uint32_t q) {
-  if (queues_ == nullptr) queues_ = std::make_unique<Queue[]>(kQueues);
-  return queues_[q];
+UdmaEngine::Queue& UdmaEngine::make_queue(uint32_t q) {
+  queues_[q] = make_in<Queue>(context_.memory);
+  return *queues_[q];
 }
 
 bool UdmaEngine::enabled(uint32_t q, Half h) const {
@@ -141,9 +141,10 @@ bool UdmaEngine::access(uint64_t offset, uint8_t* data, size_t size, bool write,
 
 bool UdmaEngine::working() const {
   if (run_.done < run_.packets.size() || deferred_pending_ != 0 || unanswered_ != 0) return true;
-  for (uint32_t q = 0; queues_ != nullptr && q < kQueues; ++q) {
-    if (queues_[q].sent != 0) return true;
-    for (const HalfQueue& half : queues_[q].half) {
+  for (const auto& q : queues_) {
+    if (q == nullptr) continue;
+    if (q->sent != 0) return true;
+    for (const HalfQueue& half : q->half) {
       if (half.requested != half.visible) return true;
     }
   }
@@ -258,7 +259,8 @@ void UdmaEngine::request_prefetch(uint32_t q, Half h) {
 
 void UdmaEngine::go_on() {
   unanswered_ = 0;
-  for (uint32_t q = 0; queues_ != nullptr && q < kQueues; ++q) {
+  for (uint32_t q = 0; q < kQueues; ++q) {
+    if (queues_[q] == nullptr) continue;
     for (Half h : {kM2s, kS2m}) request_prefetch(q, h);
   }
   kick(context_.events.now() + 1);
