@@ -1,5 +1,6 @@
 // Descriptor fetch, packet assembly and checks of the UDMA engine (hw-registers.md 3.5, 3.6, 3.9).
 #include <algorithm>
+#include <cstring>
 
 #include "hw/dma/udma_engine.h"
 
@@ -26,12 +27,7 @@ bool known_operation(uint32_t w1, bool compute) {
 }
 }  // namespace
 
-bool UdmaEngine::fetch(const HalfQueue& half, RingPointer from, Descriptor& to) {
-  if (half.ring != nullptr) {
-    to = base::load<Descriptor>(half.ring + from.index * sizeof(Descriptor));
-    return true;
-  }
-  const uint64_t address = half.base + from.index * sizeof(Descriptor);
+bool UdmaEngine::read_descriptor(uint64_t address, Descriptor& to) {
   if (const uint8_t* at = context_.fabric.direct(address, sizeof to)) {
     to = base::load<Descriptor>(at);
     return true;
@@ -41,6 +37,35 @@ bool UdmaEngine::fetch(const HalfQueue& half, RingPointer from, Descriptor& to) 
   if (!context_.fabric.read(address, {bytes, sizeof bytes})) return false;
   to = base::load<Descriptor>(bytes);
   return true;
+}
+
+// The descriptor at `offset` behind the current one, which is at `from` in the ring.
+bool UdmaEngine::fetch(Queue& queue, Half h, uint32_t offset, RingPointer from, Descriptor& to) {
+  const HalfQueue& half = queue.half[h];
+  if (half.ring == nullptr) {
+    return read_descriptor(half.base + from.index * sizeof(Descriptor), to);
+  }
+  HeldDescriptors& held = queue.held[h];
+  const uint32_t number = half.taken + offset;
+  if (number - held.first >= held.count) {
+    held.first = number;
+    held.count =
+        std::min({HeldDescriptors::kMost, half.visible - offset, half.length - from.index});
+    std::memcpy(held.descriptors.data(), half.ring + from.index * sizeof(Descriptor),
+                held.count * sizeof(Descriptor));
+  }
+  to = held.descriptors[number - held.first];
+  return true;
+}
+
+// Where fetch will look for a descriptor.
+const void* UdmaEngine::place_of(const Queue& queue, Half h, uint32_t offset) const {
+  const HalfQueue& half = queue.half[h];
+  if (half.ring == nullptr) return nullptr;
+  const HeldDescriptors& held = queue.held[h];
+  const uint32_t at = half.taken + offset - held.first;
+  if (at < held.count) return &held.descriptors[at];
+  return half.ring + half.current.plus(offset, half.length).index * sizeof(Descriptor);
 }
 
 UdmaEngine::Assembly UdmaEngine::fail(Packet& packet, Half h, uint32_t cause) {
@@ -92,8 +117,8 @@ bool UdmaEngine::take_source(Packet& packet, const Descriptor& d, float scale) {
   return true;
 }
 
-UdmaEngine::Assembly UdmaEngine::assemble_tx(const HalfQueue& half, uint32_t offset,
-                                             Packet& packet) {
+UdmaEngine::Assembly UdmaEngine::assemble_tx(Queue& queue, uint32_t offset, Packet& packet) {
+  const HalfQueue& half = queue.half[kM2s];
   const uint32_t available = half.visible - offset;
   RingPointer at = half.current.plus(offset, half.length);
   float scale = 1.0F;
@@ -102,7 +127,8 @@ UdmaEngine::Assembly UdmaEngine::assemble_tx(const HalfQueue& half, uint32_t off
     if (i == config_.max_descriptors) return fail(packet, kM2s, m2s_cause::kTooManyDescriptors);
     Descriptor d;
     packet.tx_descriptors = i + 1;
-    if (!fetch(half, at, d)) return fail(packet, kM2s, m2s_cause::kDescriptorRead);
+    if (!fetch(queue, kM2s, offset + i, at, d))
+      return fail(packet, kM2s, m2s_cause::kDescriptorRead);
     if (desc::ring_id(d.w0) != at.ring_id && wrong_ring_id(kM2s, packet)) return Assembly::kError;
     if (i == 0 && (d.w0 & desc::kFirst) == 0) return fail(packet, kM2s, m2s_cause::kFirst);
     if (i != 0 && (d.w0 & desc::kFirst) != 0) {
@@ -162,8 +188,8 @@ void UdmaEngine::take_sources(Packet& packet, uint32_t skip, uint32_t bytes) {
 // A receive descriptor is finished when it is full or the packet ends; every packet takes one.
 // Where they do not suffice, those that are there take the first part of a copy. Of several copies
 // each fills its descriptors exactly.
-UdmaEngine::Assembly UdmaEngine::assemble_rx(const HalfQueue& half, uint32_t offset,
-                                             Packet& packet) {
+UdmaEngine::Assembly UdmaEngine::assemble_rx(Queue& queue, uint32_t offset, Packet& packet) {
+  const HalfQueue& half = queue.half[kS2m];
   uint32_t left = packet.bytes;
   RingPointer at = half.current.plus(offset, half.length);
   for (uint32_t i = 0; i == 0 || left != 0; ++i, at = at.plus(1, half.length)) {
@@ -176,7 +202,8 @@ UdmaEngine::Assembly UdmaEngine::assemble_rx(const HalfQueue& half, uint32_t off
     }
     Descriptor d;
     packet.rx_descriptors = i + 1;
-    if (!fetch(half, at, d)) return fail(packet, kS2m, s2m_cause::kDescriptorRead);
+    if (!fetch(queue, kS2m, offset + i, at, d))
+      return fail(packet, kS2m, s2m_cause::kDescriptorRead);
     if (desc::ring_id(d.w0) != at.ring_id && wrong_ring_id(kS2m, packet)) return Assembly::kError;
     const uint32_t length = std::min(desc::length(d.w0), left);
     if (packet.copies > 1) {
@@ -313,7 +340,7 @@ UdmaEngine::Assembly UdmaEngine::assemble(uint32_t q, uint32_t tx_offset, uint32
   packet.first_buffer = static_cast<uint32_t>(buffers);
   packet.generation[kM2s] = tx.generation;
   packet.generation[kS2m] = rx.generation;
-  Assembly result = assemble_tx(tx, tx_offset, packet);
+  Assembly result = assemble_tx(queue, tx_offset, packet);
   if (result == Assembly::kPacket) {
     const uint32_t sent = tx_offset == 0 ? std::min(queue.sent, packet.source_bytes) : 0;
     packet.bytes = packet.source_bytes - sent;
@@ -322,7 +349,7 @@ UdmaEngine::Assembly UdmaEngine::assemble(uint32_t q, uint32_t tx_offset, uint32
       result = fail(packet, kS2m, s2m_cause::kLengthMismatch);
     }
   }
-  if (result == Assembly::kPacket) result = assemble_rx(rx, rx_offset, packet);
+  if (result == Assembly::kPacket) result = assemble_rx(queue, rx_offset, packet);
   if (result == Assembly::kPacket) {
     const bool goes_on = tx_offset == 0 && (queue.dmb_released || queue.sent != 0);
     const bool dmb = packet.dmb && !goes_on && (config_.dmb_ignored >> q & 1) == 0;

@@ -146,6 +146,15 @@ void UdmaEngine::start(base::Ps at) {
   }
 }
 
+void UdmaEngine::consume(Queue& queue, Half h, uint32_t n) {
+  HalfQueue& half = queue.half[h];
+  half.current = half.current.plus(n, half.length);
+  half.taken += n;
+  half.visible -= n;
+  half.requested -= n;
+  half.pending -= n;
+}
+
 // A packet with a masked error does nothing but consume its descriptors. The RX descriptors of a
 // packet that failed before they were counted stay.
 void UdmaEngine::drop_erroneous(const Packet& packet) {
@@ -153,11 +162,7 @@ void UdmaEngine::drop_erroneous(const Packet& packet) {
   const uint32_t n[2] = {packet.tx_descriptors, packet.rx_descriptors};
   for (Half h : {kM2s, kS2m}) {
     note(h, packet.noted[h]);
-    HalfQueue& half = q.half[h];
-    half.current = half.current.plus(n[h], half.length);
-    half.visible -= n[h];
-    half.requested -= n[h];
-    half.pending -= n[h];
+    consume(q, h, n[h]);
     context_.counters.descriptors += n[h];
   }
   q.sent = 0;
@@ -276,10 +281,10 @@ void UdmaEngine::look_ahead(const Packet& last) {
   const Queue& q = queue(last.queue);
   const auto* queue = reinterpret_cast<const uint8_t*>(&q);
   size_t n = 0;
-  ahead_[n++] = q.half[kM2s].behind(last.tx_descriptors);
-  ahead_[n++] = q.half[kS2m].behind(last.rx_descriptors);
-  for (size_t at = 0; at < sizeof(Queue) && n < ahead_.size(); at += kLine)
-    ahead_[n++] = queue + at;
+  ahead_[n++] = place_of(q, kM2s, last.tx_descriptors);
+  ahead_[n++] = place_of(q, kS2m, last.rx_descriptors);
+  for (size_t at = 0; at < offsetof(Queue, held); at += kLine) ahead_[n++] = queue + at;
+  ahead_[n++] = &q.held[kS2m];
   for (const Charge& c : context_.charges) {
     if (n + 2 > ahead_.size()) return;
     if (c.resource == &resource_) continue;
@@ -475,12 +480,7 @@ void UdmaEngine::complete(Packet& packet) {
   const RingPointer first = q.half[kM2s].current;
   const uint32_t n[2] = {packet.tx_descriptors, packet.rx_descriptors};
   for (Half h : {kM2s, kS2m}) {
-    HalfQueue& half = q.half[h];
-    if (half.generation != packet.generation[h]) continue;
-    half.current = half.current.plus(n[h], half.length);
-    half.visible -= n[h];
-    half.requested -= n[h];
-    half.pending -= n[h];
+    if (q.half[h].generation == packet.generation[h]) consume(q, h, n[h]);
   }
   if (q.half[kM2s].visible == 0) active_ &= ~(1u << packet.queue);
   note(kM2s, packet.noted[kM2s]);

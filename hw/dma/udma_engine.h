@@ -90,13 +90,16 @@ struct HalfQueue {
   uint32_t requested = 0;         // of these, prefetch has been started for
   uint32_t visible = 0;           // of these, prefetched
   uint32_t generation = 0;        // counts resets
+  uint32_t taken = 0;             // counts descriptors that have been executed
   const uint8_t* ring = nullptr;  // the ring, when it lies in one piece of device memory
+};
 
-  // Where the descriptor `n` after the current one is, if that is known.
-  const uint8_t* behind(uint32_t n) const {
-    return ring == nullptr ? nullptr
-                           : ring + current.plus(n, length).index * sizeof(contract::Descriptor);
-  }
+// Some of the prefetched descriptors of a queue: rings are read in pieces of a few lines.
+struct HeldDescriptors {
+  static constexpr uint32_t kMost = 8;
+  uint32_t first = 0;  // its number since the beginning, as HalfQueue::taken
+  uint32_t count = 0;
+  std::array<contract::Descriptor, kMost> descriptors;
 };
 
 class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public Run {
@@ -140,6 +143,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
     bool dmb_waits = false;      // the next packet has found that it must wait
     bool dmb_released = false;   // by software: the next packet does not
     uint32_t track = ~0u;
+    HeldDescriptors held[2];
   };
   struct PlannedRun {
     SmallVector<Packet, 1> packets;
@@ -230,16 +234,19 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   void descriptors_arrive(const EventKey& key, uint64_t argument);
   void reset_half(uint32_t q, Half h);
   void drop_descriptors(uint32_t q, Half h);
-  void ring_changed(HalfQueue& half);
-  bool fetch(const HalfQueue& half, RingPointer from, contract::Descriptor& to);
+  void ring_changed(uint32_t q, Half h);
+  bool fetch(Queue& queue, Half h, uint32_t offset, RingPointer from, contract::Descriptor& to);
+  bool read_descriptor(uint64_t address, contract::Descriptor& to);
+  void consume(Queue& queue, Half h, uint32_t n);
+  const void* place_of(const Queue& queue, Half h, uint32_t offset) const;
   void kick(base::Ps at);
   EventKey key(base::Ps at, Phase phase) const { return {at, component_, phase}; }
 
   // Packets (udma_assembly.cpp).
   Assembly assemble(uint32_t q, uint32_t tx_offset, uint32_t rx_offset, base::Ps at,
                     base::Ps visible_at);
-  Assembly assemble_tx(const HalfQueue& half, uint32_t offset, Packet& packet);
-  Assembly assemble_rx(const HalfQueue& half, uint32_t offset, Packet& packet);
+  Assembly assemble_tx(Queue& queue, uint32_t offset, Packet& packet);
+  Assembly assemble_rx(Queue& queue, uint32_t offset, Packet& packet);
   Assembly judge(Packet& packet, bool stalled);
   void take_slot(Packet& packet, const contract::Descriptor& d, float& scale);
   bool take_source(Packet& packet, const contract::Descriptor& d, float scale);

@@ -193,8 +193,10 @@ void UdmaEngine::write_cfg(uint32_t q, uint32_t value) {
   if (queue(q).half[H].visible != 0) kick(context_.events.now() + 1);
 }
 
-void UdmaEngine::ring_changed(HalfQueue& half) {
+void UdmaEngine::ring_changed(uint32_t q, Half h) {
+  HalfQueue& half = queue(q).half[h];
   half.ring = nullptr;
+  queue(q).held[h].count = 0;
   if (half.length == 0) return;
   const uint64_t bytes = half.length * sizeof(contract::Descriptor);
   const Location at = context_.fabric.locate(half.base);
@@ -207,7 +209,7 @@ void UdmaEngine::write_base_lo(uint32_t q, uint32_t value) {
   set_value(group_of(H) + udma::kM2sQRingBaseLo, value, q);
   HalfQueue& half = queue(q).half[H];
   half.base = (half.base & ~0xFFFFFFFFull) | value;
-  ring_changed(half);
+  ring_changed(q, H);
 }
 
 template <Half H>
@@ -216,7 +218,7 @@ void UdmaEngine::write_base_hi(uint32_t q, uint32_t value) {
   set_value(group_of(H) + udma::kM2sQRingBaseHi, value, q);
   HalfQueue& half = queue(q).half[H];
   half.base = (half.base & 0xFFFFFFFFull) | static_cast<uint64_t>(value) << 32;
-  ring_changed(half);
+  ring_changed(q, H);
 }
 
 template <Half H>
@@ -225,7 +227,7 @@ void UdmaEngine::write_length(uint32_t q, uint32_t value) {
   set_value(group_of(H) + udma::kM2sQRingLength, value, q);
   HalfQueue& half = queue(q).half[H];
   half.length = value;
-  ring_changed(half);
+  ring_changed(q, H);
   if (half.visible != 0) kick(context_.events.now() + 1);  // a ring that comes back goes on
 }
 
@@ -270,6 +272,7 @@ void UdmaEngine::go_on() {
 void UdmaEngine::drop_descriptors(uint32_t q, Half h) {
   HalfQueue& half = queue(q).half[h];
   half.pending = half.requested = half.visible = 0;
+  queue(q).held[h].count = 0;
   ++half.generation;
   unanswered_ &= ~(1u << q);
   if (h == kS2m) return;
