@@ -41,6 +41,7 @@ bool Fabric::map(uint64_t device, uint64_t size, BusTarget& target, uint64_t bas
   if (at != windows_.begin() && std::prev(at)->device + std::prev(at)->size > device) return false;
   windows_.insert(at, Mapped{device, size, &target, base, name, space});
   last_window_ = 0;
+  changed();
   return true;
 }
 
