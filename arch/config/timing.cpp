@@ -28,7 +28,7 @@ bool is_one_of(std::string_view unit, std::string_view units) {
 const char* complaint(const base::Result<Ratio>& value, std::string_view unit) {
   if (!value) return "is not a plain decimal number";
   if (is_one_of(unit, "cycles B count") && value->den != 1) return "must be a whole number";
-  if (is_one_of(unit, "GHz GB/s ratio") && value->num == 0) return "must be greater than zero";
+  if (is_one_of(unit, "GHz GB/s Gelem/s ratio") && value->num == 0) return "must be greater than zero";
   if (is_one_of(unit, "ns us")) {
     const uint64_t scale = unit == "ns" ? base::kPsPerNs : base::kPsPerUs;
     if (scale % value->den != 0) return "is finer than a picosecond";
@@ -141,7 +141,7 @@ base::Ps Timing::ps(std::string_view name) const {
 }
 
 base::Rate Timing::rate(std::string_view name) const {
-  return per_ns(parse_decimal(find(name, "GB/s").value).value());
+  return per_ns(parse_decimal(find(name, "GB/s Gelem/s").value).value());
 }
 
 base::Rate Timing::clock(std::string_view name) const {

@@ -28,7 +28,7 @@ struct Parameter {
   std::string name;
   std::string value;  // decimal text in `unit`
   std::string file_value;
-  std::string unit;  // ns us cycles GHz GB/s B count ratio
+  std::string unit;  // ns us cycles GHz GB/s Gelem/s B count ratio
   char status = 'A';
   std::string meaning;
   std::string source;
@@ -57,7 +57,7 @@ class Timing {
 
   // All throw TimingError.
   base::Ps ps(std::string_view name) const;       // ns, us
-  base::Rate rate(std::string_view name) const;   // GB/s: bytes per picosecond
+  base::Rate rate(std::string_view name) const;   // GB/s, Gelem/s: per picosecond
   base::Rate clock(std::string_view name) const;  // GHz: Rate whose "bytes" are cycles
   uint64_t integer(std::string_view name) const;  // cycles, B, count
   Ratio ratio(std::string_view name) const;       // ratio

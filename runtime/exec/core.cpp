@@ -1,6 +1,7 @@
 #include "runtime/exec/core.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "contract/regs/cc.h"
 #include "contract/regs/sem.h"
@@ -15,6 +16,7 @@ namespace {
 // Entries of 32 bytes; an execution's own entries are few, a program's NOTIFYs may be many.
 constexpr uint32_t kQueueBytes = 256 * 1024;
 constexpr uint64_t kConstantBytes = 4096;
+constexpr uint32_t kMaxStreams = 4;                // collectives.md 1.8
 constexpr uint64_t kScratchpadPage = 64ull << 20;  // neff.md 3.13
 // Secondary groups A and B of the interrupt block (hw-registers.md 3.9).
 constexpr uint64_t kAbortMaskM2s = 0x3A030;
@@ -43,43 +45,62 @@ void RangeAllocator::release(uint32_t first, uint32_t count) {
 }
 
 base::Result<std::unique_ptr<Core>> Core::bring_up(std::shared_ptr<Device> device, uint32_t nc,
-                                                   uint32_t vnc) {
-  std::unique_ptr<Core> core(new Core(std::move(device), nc, vnc));
-  for (auto step : {&Core::make_queues, &Core::mask_ring_id_checks, &Core::make_constants,
-                    &Core::start_cc_cores}) {
+                                                   uint32_t lnc, uint32_t vnc) {
+  std::unique_ptr<Core> core(new Core(std::move(device), nc, lnc, vnc));
+  for (auto step : {&Core::make_queues, &Core::make_cc_cores, &Core::mask_ring_id_checks,
+                    &Core::make_constants, &Core::start_cc_cores}) {
     if (base::Status status = (core.get()->*step)(); !status.ok()) return status.error();
   }
   return core;
 }
 
 base::Status Core::make_queues() {
-  for (uint32_t engine = 0; engine < contract::kEnginesPerNc; ++engine) {
-    auto queue = NotificationQueue::create(device_, NotificationQueue::Owner::kCore, nc_, engine,
-                                           kQueueBytes);
-    if (!queue) return queue.error();
-    engine_queues_[engine] = std::move(*queue);
+  for (uint32_t part = 0; part < lnc_; ++part) {
+    for (uint32_t engine = 0; engine < contract::kEnginesPerNc; ++engine) {
+      auto queue = NotificationQueue::create(device_, NotificationQueue::Owner::kCore, nc_ + part,
+                                             engine, kQueueBytes);
+      if (!queue) return queue.error();
+      parts_[part].queues[engine] = std::move(*queue);
+    }
   }
-  const uint32_t per_nc = map().topsps_per_nc();
-  for (uint32_t i = 0; i < per_nc; ++i) {
-    CcCore cc;
-    cc.index = nc_ * per_nc + i;
-    cc.window = map().topsp(cc.index);
-    auto queue = NotificationQueue::create(device_, NotificationQueue::Owner::kCcCore, cc.index, 0,
-                                           kQueueBytes);
-    if (!queue) return queue.error();
-    cc.queue = std::move(*queue);
-    cc_cores_.push_back(std::move(cc));
+  return {};
+}
+
+base::Result<CcCore> Core::make_cc_core(uint32_t index) {
+  CcCore cc;
+  cc.index = index;
+  cc.window = map().topsp(index);
+  auto queue =
+      NotificationQueue::create(device_, NotificationQueue::Owner::kCcCore, index, 0, kQueueBytes);
+  if (!queue) return queue.error();
+  cc.queue = std::move(*queue);
+  return cc;
+}
+
+base::Status Core::make_cc_cores() {
+  const uint32_t first = nc_ * map().topsps_per_nc();
+  const uint32_t count = lnc_ * map().topsps_per_nc();
+  for (uint32_t i = 0; i < count; ++i) {
+    auto cc = make_cc_core(first + i);
+    if (!cc) return cc.error();
+    if (map().v2() && i + 1 == count) {
+      barrier_cc_ = std::move(*cc);
+    } else {
+      cc_cores_.push_back(std::move(*cc));
+    }
   }
   return {};
 }
 
 base::Status Core::start_cc_cores() {
   std::vector<RegisterWrite> writes;
-  for (const CcCore& cc : cc_cores_) {
+  const auto start = [&](const CcCore& cc) {
     const uint64_t control = cc.window.bar0 + contract::cc::kControl;
     writes.push_back({control, contract::cc::kControlReset.mask()});
     writes.push_back({control, contract::cc::kControlRun.mask()});
-  }
+  };
+  for (const CcCore& cc : cc_cores_) start(cc);
+  if (barrier_cc_) start(*barrier_cc_);
   return device_->write_registers(writes);
 }
 
@@ -88,7 +109,7 @@ base::Status Core::start_cc_cores() {
 base::Status Core::mask_ring_id_checks() {
   if (!map().v2()) return {};
   std::vector<uint64_t> registers;
-  for (uint32_t e = 0; e < contract::kDmaPerNc; ++e) {
+  for (uint32_t e = 0; e < dma_engines(); ++e) {
     const uint64_t unit = map().udma(dma_engine(e)).bar0;
     registers.push_back(unit + kAbortMaskM2s);
     registers.push_back(unit + kAbortMaskS2m);
@@ -113,7 +134,16 @@ base::Status Core::make_constants() {
 }
 
 uint32_t Core::streams() const {
-  return static_cast<uint32_t>(cc_cores_.size()) - 1;
+  return std::min(kMaxStreams, static_cast<uint32_t>(cc_cores_.size()));
+}
+
+std::vector<uint32_t> Core::stream_cc(uint32_t stream, uint32_t streams_used) const {
+  const auto count = static_cast<uint32_t>(cc_cores_.size());
+  const uint32_t first_single = count - streams_used + 1;  // CC-core of stream 1
+  if (stream > 0) return {first_single + stream - 1};
+  std::vector<uint32_t> rest(first_single);
+  std::iota(rest.begin(), rest.end(), 0u);
+  return rest;
 }
 
 MemoryPlace Core::place(uint32_t category, uint64_t alignment) const {
@@ -125,24 +155,26 @@ MemoryPlace Core::place(uint32_t category, uint64_t alignment) const {
   return place;
 }
 
-base::Result<std::shared_ptr<DeviceBuffer>> Core::scratchpad(uint64_t bytes) {
+base::Result<std::shared_ptr<DeviceBuffer>> Core::scratchpad(uint32_t part, uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(scratchpad_mutex_);
-  if (scratchpad_ && scratchpad_->size() >= bytes) return scratchpad_;
+  std::shared_ptr<DeviceBuffer>& current = parts_[part].scratchpad;
+  if (current && current->size() >= bytes) return current;
   const uint64_t pages = (bytes + kScratchpadPage - 1) / kScratchpadPage;
   auto buffer = DeviceBuffer::allocate(device_, pages * kScratchpadPage,
                                        place(NEURON_MEMALLOC_TYPE_SCRATCHPAD_DEVICE));
   if (!buffer) return buffer.error();
   // Programs that are loaded keep the smaller one; variables never move.
-  scratchpad_ = std::make_shared<DeviceBuffer>(std::move(*buffer));
-  return scratchpad_;
+  current = std::make_shared<DeviceBuffer>(std::move(*buffer));
+  return current;
 }
 
-uint64_t Core::engine_register(uint32_t engine, uint32_t reg) const {
-  return map().nc(nc_).bar0 + contract::tpb::kEngine + engine * contract::tpb::kEngineStride + reg;
+uint64_t Core::engine_register(uint32_t part, uint32_t engine, uint32_t reg) const {
+  return map().nc(nc_ + part).bar0 + contract::tpb::kEngine +
+         engine * contract::tpb::kEngineStride + reg;
 }
 
-uint64_t Core::semaphore_register(uint32_t alias, uint32_t index) const {
-  return map().nc(nc_).bar0 + contract::tpb::kSemaphores + alias + 4 * index;
+uint64_t Core::semaphore_register(uint32_t part, uint32_t alias, uint32_t index) const {
+  return map().nc(nc_ + part).bar0 + contract::tpb::kSemaphores + alias + 4 * index;
 }
 
 }  // namespace nrt

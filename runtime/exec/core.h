@@ -1,6 +1,7 @@
-// One NeuronCore owned by this process: its engines, CC-cores, notification rings, the small
-// resources that programs share on it, and which program it is set up for.
-// Source of truth: docs/hardware-contract.md 3 to 7. One physical core per logical core.
+// One logical NeuronCore owned by this process: one or two physical cores with their engines,
+// CC-cores and notification rings, the small resources that programs share on it, and which program
+// it is set up for. A "part" is a physical core of it, 0 or 1; all parts share one HBM.
+// Source of truth: docs/hardware-contract.md 3 to 7, platforms.md 4.1, collectives.md 3.3.
 #pragma once
 
 #include <array>
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "arch/contract/address_map.h"
@@ -46,35 +48,47 @@ struct CcCore {
 
 class Core {
  public:
-  // The core is freshly reset (or at least idle); makes rings, starts the CC-cores' firmware.
+  // Physical cores nc .. nc + lnc - 1, freshly reset (or at least idle); makes rings, starts the
+  // CC-cores' firmware.
   static base::Result<std::unique_ptr<Core>> bring_up(std::shared_ptr<Device> device, uint32_t nc,
-                                                      uint32_t vnc);
+                                                      uint32_t lnc, uint32_t vnc);
 
   Device& device() const { return *device_; }
   const std::shared_ptr<Device>& device_ptr() const { return device_; }
   const contract::AddressMap& map() const { return device_->map(); }
-  uint32_t nc() const { return nc_; }
+  uint32_t nc() const { return nc_; }  // the first physical core
+  uint32_t lnc() const { return lnc_; }
   uint32_t vnc() const { return vnc_; }
+  uint32_t index_on_chip() const { return nc_ / lnc_; }  // logical core
   uint32_t hbm() const { return map().hbm_of_nc(nc_); }
-  // Device id of DMA engine `e` (0..15) of this core, as the driver counts them.
+  uint32_t dma_engines() const { return lnc_ * contract::kDmaPerNc; }
+  // Device id of DMA engine `e` (0..dma_engines()-1) of this core, as the driver counts them.
   uint32_t dma_engine(uint32_t e) const { return nc_ * contract::kDmaPerNc + e; }
 
-  NotificationQueue& engine_queue(uint32_t engine) { return engine_queues_[engine]; }
-  // CC-cores in order; streams use all but the last, which carries execution barriers.
+  NotificationQueue& engine_queue(uint32_t part, uint32_t engine) {
+    return parts_[part].queues[engine];
+  }
+  // CC-cores that streams may use, by software index.
   std::vector<CcCore>& cc_cores() { return cc_cores_; }
-  CcCore& barrier_cc() { return cc_cores_.back(); }
+  // The one that carries execution barriers: v2 has one that streams do not use, later ones share
+  // the first; barriers come first there, because a CC-core runs operations in order.
+  CcCore& barrier_cc() { return barrier_cc_ ? *barrier_cc_ : cc_cores_.front(); }
+  bool own_barrier_cc() const { return barrier_cc_.has_value(); }
   uint32_t streams() const;
+  // Indices in cc_cores() of a stream when `streams_used` of them are in use: one each for the
+  // streams above 0, the rest for stream 0 (collectives.md 3.3).
+  std::vector<uint32_t> stream_cc(uint32_t stream, uint32_t streams_used) const;
 
   // Device address of a 4-byte word that holds 1.
   uint64_t one_word() const { return constants_.address(); }
 
   MemoryPlace place(uint32_t category, uint64_t alignment = 0) const;
-  // Scratch memory of at least `bytes`, shared by the programs of the core.
-  base::Result<std::shared_ptr<DeviceBuffer>> scratchpad(uint64_t bytes);
+  // Scratch memory of at least `bytes`, shared by the programs of one physical core.
+  base::Result<std::shared_ptr<DeviceBuffer>> scratchpad(uint32_t part, uint64_t bytes);
 
   // BAR0 offsets.
-  uint64_t engine_register(uint32_t engine, uint32_t reg) const;
-  uint64_t semaphore_register(uint32_t alias, uint32_t index) const;
+  uint64_t engine_register(uint32_t part, uint32_t engine, uint32_t reg) const;
+  uint64_t semaphore_register(uint32_t part, uint32_t alias, uint32_t index) const;
 
   // Held while a program runs or is set up on the core.
   std::mutex& mutex() { return mutex_; }
@@ -86,22 +100,31 @@ class Core {
   std::array<uint8_t, 32> lock_uuid{};
 
  private:
-  Core(std::shared_ptr<Device> device, uint32_t nc, uint32_t vnc)
-      : device_(std::move(device)), nc_(nc), vnc_(vnc) {}
+  // What each physical core has.
+  struct Part {
+    std::array<NotificationQueue, contract::kEnginesPerNc> queues;
+    std::shared_ptr<DeviceBuffer> scratchpad;
+  };
+
+  Core(std::shared_ptr<Device> device, uint32_t nc, uint32_t lnc, uint32_t vnc)
+      : device_(std::move(device)), nc_(nc), lnc_(lnc), vnc_(vnc), parts_(lnc) {}
   base::Status make_queues();
+  base::Result<CcCore> make_cc_core(uint32_t index);
+  base::Status make_cc_cores();
   base::Status start_cc_cores();
   base::Status mask_ring_id_checks();
   base::Status make_constants();
 
   std::shared_ptr<Device> device_;
   uint32_t nc_;
+  uint32_t lnc_;
   uint32_t vnc_;
   std::mutex mutex_;
-  std::array<NotificationQueue, contract::kEnginesPerNc> engine_queues_;
+  std::vector<Part> parts_;
   std::vector<CcCore> cc_cores_;
+  std::optional<CcCore> barrier_cc_;
   DeviceBuffer constants_;
   std::mutex scratchpad_mutex_;
-  std::shared_ptr<DeviceBuffer> scratchpad_;
 };
 
 }  // namespace nrt

@@ -64,13 +64,17 @@ class Execution {
   // Entries of earlier executions (of a program that nobody waited for) are of no use now.
   void prepare() {
     contract::NqEntry entry;
-    for (uint32_t e = 0; e < contract::kEnginesPerNc; ++e) {
-      while (core_.engine_queue(e).reader().next(&entry)) {
+    for (uint32_t part = 0; part < core_.lnc(); ++part) {
+      for (uint32_t e = 0; e < contract::kEnginesPerNc; ++e) {
+        while (core_.engine_queue(part, e).reader().next(&entry)) {
+        }
       }
     }
     for (CcCore& cc : core_.cc_cores()) {
       while (cc.queue.reader().next(&entry)) {
       }
+    }
+    while (core_.barrier_cc().queue.reader().next(&entry)) {
     }
     ended_.assign(program_.engines().size(), false);
     if (const CollectiveSet* set = program_.collectives()) {
@@ -110,12 +114,12 @@ class Execution {
   base::Status poll(bool* progress) {
     contract::NqEntry entry;
     for (size_t i = 0; i < program_.engines().size(); ++i) {
-      const auto engine = static_cast<uint32_t>(program_.engines()[i].engine);
-      while (core_.engine_queue(engine).reader().next(&entry)) {
+      const EngineImage& image = *program_.engines()[i];
+      NotificationQueue& queue =
+          core_.engine_queue(image.part, static_cast<uint32_t>(image.engine));
+      while (queue.reader().next(&entry)) {
         *progress = true;
-        if (entry.type() == contract::NqType::kError) {
-          return engine_failure(program_, engine, entry);
-        }
+        if (entry.type() == contract::NqType::kError) return engine_failure(program_, image, entry);
         note_engine(i, entry);
       }
     }
@@ -126,12 +130,16 @@ class Execution {
         if (entry.type() == contract::NqType::kNotify && i < streams_.size()) note_cc(i, entry);
       }
     }
+    while (core_.own_barrier_cc() && core_.barrier_cc().queue.reader().next(&entry)) {
+      *progress = true;
+      if (entry.type() == contract::NqType::kError) return cc_failure(entry);
+    }
     return {};
   }
 
   void note_engine(size_t index, const contract::NqEntry& entry) {
     if (entry.type() != contract::NqType::kNotify) return;
-    const Translated& program = program_.engines()[index].program;
+    const Translated& program = program_.engines()[index]->program;
     if (entry.payload == kNotifyStart && entry.pc == program.start_pc) {
       if (!started_ || entry.timestamp < run_.start_ps) run_.start_ps = entry.timestamp;
       started_ = true;
@@ -173,7 +181,7 @@ class Execution {
   }
 
   base::Status check_dma() {
-    for (uint32_t e = 0; e < contract::kDmaPerNc; ++e) {
+    for (uint32_t e = 0; e < core_.dma_engines(); ++e) {
       neuron_dma_eng_state state{};
       errno = 0;
       if (ndl_dma_eng_get_state(core_.device().index(), core_.dma_engine(e), &state) != 0) {
@@ -183,8 +191,9 @@ class Execution {
       const char* half = state.tx_state == kAborted ? "TX" : "RX";
       return error(NRT_EXEC_HW_ERR_DMA_ABORT,
                    "[MLA " + std::to_string(core_.device().index()) + "][NC " +
-                       std::to_string(core_.nc()) + "] DMA " + half + " engine " +
-                       std::to_string(e) + " is in an abort state",
+                       std::to_string(core_.nc() + e / contract::kDmaPerNc) + "] DMA " + half +
+                       " engine " + std::to_string(e % contract::kDmaPerNc) +
+                       " is in an abort state",
                    base::Fault::kProgram);
     }
     return {};
@@ -227,32 +236,38 @@ class Execution {
   void log_waiting() {
     for (size_t i = 0; i < ended_.size(); ++i) {
       if (ended_[i]) continue;
-      const EngineImage& image = program_.engines()[i];
+      const EngineImage& image = *program_.engines()[i];
       const auto engine = static_cast<uint32_t>(image.engine);
-      auto values =
-          core_.device().read_registers({core_.engine_register(engine, contract::engine::kStatus),
-                                         core_.engine_register(engine, contract::engine::kPc)});
+      auto values = core_.device().read_registers(
+          {core_.engine_register(image.part, engine, contract::engine::kStatus),
+           core_.engine_register(image.part, engine, contract::engine::kPc)});
       const uint32_t state = values ? (*values)[0] : ~0u;
       const uint32_t pc = values ? (*values)[1] : ~0u;
       log(LogLevel::kError, Component::kTdrv, "exec_consume_tpb_status_notifications",
-          "Missing infer_status notification: (end:%s), status %u at record %u (%lld of the file)",
-          kEngineNames[engine], state, pc, static_cast<long long>(image.program.source_pc(pc)));
+          "Missing infer_status notification: (end:%s) NC %u, status %u at record %u (%lld of the "
+          "file)",
+          kEngineNames[engine], core_.nc() + image.part, state, pc,
+          static_cast<long long>(image.program.source_pc(pc)));
     }
     if (program_.collectives() == nullptr) return;
-    for (CcCore& cc : core_.cc_cores()) {
-      auto values = core_.device().read_registers({cc.window.bar0 + contract::cc::kStatus,
-                                                   cc.window.bar0 + contract::cc::kPc,
-                                                   cc.window.bar0 + contract::cc::kCurrentOp});
-      if (!values) continue;
-      log(LogLevel::kError, Component::kTdrv, "exec_consume_tpb_status_notifications",
-          "CC-core %u: status %u at record %u, operation %u", cc.index, (*values)[0], (*values)[1],
-          (*values)[2]);
-    }
+    for (const CcCore& cc : core_.cc_cores()) log_cc(cc);
+    if (core_.own_barrier_cc()) log_cc(core_.barrier_cc());
+  }
+
+  void log_cc(const CcCore& cc) {
+    auto values = core_.device().read_registers({cc.window.bar0 + contract::cc::kStatus,
+                                                 cc.window.bar0 + contract::cc::kPc,
+                                                 cc.window.bar0 + contract::cc::kCurrentOp});
+    if (!values) return;
+    log(LogLevel::kError, Component::kTdrv, "exec_consume_tpb_status_notifications",
+        "CC-core %u: status %u at record %u, operation %u", cc.index, (*values)[0], (*values)[1],
+        (*values)[2]);
   }
 
   bool overflowed() {
-    for (const EngineImage& image : program_.engines()) {
-      NotificationQueue& queue = core_.engine_queue(static_cast<uint32_t>(image.engine));
+    for (const EngineImage* image : program_.engines()) {
+      NotificationQueue& queue =
+          core_.engine_queue(image->part, static_cast<uint32_t>(image->engine));
       auto head = core_.device().read_registers({queue.head_register()});
       if (head && (*head)[0] != queue.reader().offset()) return true;
     }
@@ -313,12 +328,9 @@ ExecutionOutcome execute(LoadedProgram& program, const ExecutionOptions& options
   return Execution(program, options).run();
 }
 
-base::Error engine_failure(const LoadedProgram& program, uint32_t engine,
+base::Error engine_failure(const LoadedProgram& program, const EngineImage& image,
                            const contract::NqEntry& entry) {
-  int64_t source = -1;
-  for (const EngineImage& image : program.engines()) {
-    if (static_cast<uint32_t>(image.engine) == engine) source = image.program.source_pc(entry.pc);
-  }
+  const int64_t source = image.program.source_pc(entry.pc);
   const auto code = static_cast<contract::EngineError>(entry.payload);
   NRT_STATUS status = NRT_EXEC_COMPLETED_WITH_ERR;
   if (code == contract::EngineError::kBadInstruction ||
@@ -328,7 +340,8 @@ base::Error engine_failure(const LoadedProgram& program, uint32_t engine,
   if (code == contract::EngineError::kBusError) status = NRT_HW_ERROR;
   return error(status,
                "[ND " + std::to_string(program.core().device().index()) + "][NC " +
-                   std::to_string(program.core().nc()) + "] engine " + kEngineNames[engine] +
+                   std::to_string(program.core().nc() + image.part) + "] engine " +
+                   kEngineNames[static_cast<uint32_t>(image.engine)] +
                    " reported: " + engine_error_text(entry.payload) + " (info " +
                    std::to_string(entry.info) + ") at record " + std::to_string(entry.pc) +
                    ", isa instruction line number = " + std::to_string(source),

@@ -28,7 +28,7 @@ struct ExecutionOutcome {
 ExecutionOutcome execute(LoadedProgram& program, const ExecutionOptions& options);
 
 // Status and text of an ERROR entry of an engine or of a CC-core; for tests.
-base::Error engine_failure(const LoadedProgram& program, uint32_t engine,
+base::Error engine_failure(const LoadedProgram& program, const EngineImage& image,
                            const contract::NqEntry& entry);
 base::Error cc_failure(const contract::NqEntry& entry);
 

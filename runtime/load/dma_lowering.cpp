@@ -260,8 +260,9 @@ base::Result<std::vector<DoorbellCounts>> lower_block(
     if (element->event && n > 1) {
       return unsupported(NRT_INVALID, "An event as completion signal of more than one queue");
     }
-    if (!element->remote_semaphores.empty()) {
-      return unsupported(NRT_INVALID, "remote_semaphores need a logical core of two cores");
+    if (!element->remote_semaphores.empty() && context.remote_increment == 0) {
+      return error(NRT_INVALID, "remote_semaphores need a logical core of two cores",
+                   base::Fault::kProgram);
     }
     Work work;
     if (base::Status status = split(context, *element, &work); !status.ok()) return status.error();
@@ -272,6 +273,9 @@ base::Result<std::vector<DoorbellCounts>> lower_block(
       if (element->semaphore) {
         emitter.add_signal(context.semaphore_increment +
                            4ull * (*element->semaphore % kSemaphores));
+      }
+      for (const uint8_t remote : element->remote_semaphores) {
+        emitter.add_signal(context.remote_increment + 4ull * remote);
       }
       if (element->event) emitter.add_signal(context.events + 4ull * *element->event);
     }

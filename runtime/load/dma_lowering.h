@@ -6,8 +6,7 @@
 // pieces of up to NEURON_RT_DBG_DMA_PACKETIZATION_SIZE bytes. Descriptors that touch an input or
 // output are listed, because their addresses change with the tensors that are bound. Exact: bytes,
 // completion counts, order per queue. Own: the dealing, neff.md 3.8 leaves it open. Missing (typed
-// Unsupported): transpose, several source types in one reduction, an event on more than one queue,
-// remote semaphores.
+// Unsupported): transpose, several source types in one reduction, an event on more than one queue.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +50,7 @@ struct DmaContext {
   std::vector<VariableAddress> variables;  // by index in the subgraph
   uint64_t one_word = 0;                   // device address of a word that holds 1
   uint64_t semaphore_increment = 0;        // device address of the increment alias of semaphore 0
+  uint64_t remote_increment = 0;           // the same of the other physical core; 0: there is none
   uint64_t events = 0;                     // device address of event 0
   uint32_t packet_bytes = 4096;
 };

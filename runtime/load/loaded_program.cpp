@@ -1,14 +1,12 @@
 #include "runtime/load/loaded_program.h"
 
 #include <algorithm>
-#include <bitset>
 #include <cerrno>
 #include <cstring>
 
 #include "contract/regs/engine.h"
 #include "contract/regs/sem.h"
 #include "driver/ndl/ndl.h"
-#include "runtime/collectives/ccl.h"
 #include "runtime/load/collective_set.h"
 #include "runtime/nrt/log.h"
 #include "runtime/nrt/status.h"
@@ -16,73 +14,21 @@
 namespace nrt {
 namespace {
 
-using contract::isa::Instruction;
-using contract::isa::Opcode;
-using contract::isa::UpdateOp;
-using contract::isa::WaitCond;
-
-constexpr uint32_t kMaxRing = (1u << 24) - 16;     // neff.md 1.10 R-02
-constexpr uint64_t kProgramAlignment = 32 * 1024;  // neff.md 5.1
 constexpr uint32_t kMaxBatch = MAX_NDL_QUEUE_INIT_BATCH - 1;
 
-struct Signals {
-  std::bitset<256> semaphores;
-  std::bitset<256> events;
-
-  void add(const contract::isa::Wait& wait) {
-    if (wait.cond == WaitCond::kNone) return;
-    const bool event = wait.cond == WaitCond::kEventSet || wait.cond == WaitCond::kEventClear;
-    (event ? events : semaphores).set(wait.id);
-  }
-  void add(const contract::isa::Update& update) {
-    if (update.op == UpdateOp::kNone) return;
-    const bool event = update.op == UpdateOp::kEventSet || update.op == UpdateOp::kEventClear;
-    (event ? events : semaphores).set(update.id);
-  }
-};
-
-Signals used_signals(const neff::Subgraph& subgraph) {
-  Signals used;
-  for (const neff::EngineProgram& program : subgraph.programs) {
-    for (const neff::ProgramStep& step : program.steps) {
-      used.add(step.instruction.wait);
-      used.add(step.instruction.read_update);
-      used.add(step.instruction.complete_update);
-    }
-    for (const neff::DmaElement& element : program.dma) {
-      if (element.semaphore) used.semaphores.set(*element.semaphore);
-      if (element.event) used.events.set(*element.event);
-    }
-  }
-  return used;
+bool is_io(const neff::Variable& variable) {
+  return variable.type == neff::VariableType::kInput ||
+         variable.type == neff::VariableType::kOutput;
 }
 
 }  // namespace
 
-base::Status Ring::create(const std::shared_ptr<Device>& device, const MemoryPlace& place) {
-  copies = ccl::ring_copies(period.descriptors.size());
-  const uint64_t entries = static_cast<uint64_t>(period.descriptors.size()) * copies;
-  if (entries > kMaxRing) {
-    return error(NRT_RESOURCE, "DMA ring size (" + std::to_string(entries) + ") too large");
-  }
-  auto buffer = DeviceBuffer::allocate(device, entries * sizeof(contract::Descriptor), place);
-  if (!buffer) return buffer.error();
-  memory = std::move(*buffer);
-  length = static_cast<uint32_t>(entries);
-  return {};
-}
-
-base::Status Ring::upload() {
-  const size_t bytes = period.descriptors.size() * sizeof(contract::Descriptor);
-  std::vector<uint8_t> image(bytes * copies);
-  for (uint32_t i = 0; i < copies; ++i) {
-    std::memcpy(image.data() + i * bytes, period.descriptors.data(), bytes);
-  }
-  return memory.write_descriptors(0, image, receive);
-}
-
 LoadedProgram::LoadedProgram(Core& core, neff::Neff neff, const LoadContext& context)
-    : core_(core), neff_(std::move(neff)), context_(context) {}
+    : core_(core), neff_(std::move(neff)), context_(context) {
+  for (uint32_t i = 0; i < neff_.subgraphs.size(); ++i) {
+    parts_.push_back(std::make_unique<CoreProgram>(core_, neff_.subgraphs[i], i));
+  }
+}
 
 LoadedProgram::~LoadedProgram() {
   if (core_.active == this) core_.active = nullptr;
@@ -90,280 +36,121 @@ LoadedProgram::~LoadedProgram() {
 
 base::Result<std::unique_ptr<LoadedProgram>> LoadedProgram::load(Core& core, neff::Neff neff,
                                                                  const LoadContext& context) {
-  if (neff.subgraphs.size() != 1) {
-    return unsupported(NRT_INVALID,
-                       "A program of several subgraphs needs a logical core of several");
+  if (neff.subgraphs.size() != core.lnc()) {
+    return error(NRT_INVALID, std::to_string(neff.subgraphs.size()) +
+                                  " subgraphs on a logical core of " + std::to_string(core.lnc()));
   }
   std::unique_ptr<LoadedProgram> program(new LoadedProgram(core, std::move(neff), context));
   if (base::Status status = program->build(); !status.ok()) return status.error();
   return program;
 }
 
-base::Status LoadedProgram::build() {
-  if (base::Status s = place_variables(); !s.ok()) return s;
-  if (!neff_.executable) return {};  // foreign: listed and inspected, never run
-  if (base::Status s = fill_tables(); !s.ok()) return s;
-  collect_signals();
-  if (base::Status s = build_rings(); !s.ok()) return s;
-  if (context_.communicator && neff_.has_collectives()) {
-    auto set = CollectiveSet::create(*this, context_.communicator, semaphores_);
-    if (!set) return set.error();
-    collectives_ = std::move(*set);
-    semaphores_.push_back(collectives_->barrier_semaphore());
-    collectives_->add_replacements(&replacements_);
-  }
-  if (base::Status s = build_engines(); !s.ok()) return s;
-  return create_rings();
-}
-
-// ---- Variables ----
-
-base::Status LoadedProgram::place_variables() {
-  const neff::Subgraph& sg = subgraph();
-  variables_.resize(sg.variables.size());
-  buffers_.resize(sg.variables.size());
-  if (sg.scratchpad_bytes > 0) {
-    auto scratchpad = core_.scratchpad(sg.scratchpad_bytes);
-    if (!scratchpad) return scratchpad.error();
-    scratchpad_ = *scratchpad;
-  }
-  for (uint32_t i = 0; i < sg.variables.size(); ++i) {
-    if (base::Status s = place_variable(sg.variables[i], i); !s.ok()) return s;
-  }
-  return {};
-}
-
-base::Status LoadedProgram::place_variable(const neff::Variable& variable, uint32_t index) {
-  uint32_t category = NEURON_MEMALLOC_TYPE_SCRATCHPAD_NONSHARED_DEVICE;
-  switch (variable.type) {
-    case neff::VariableType::kStateBuffer:
-      variables_[index].base = core_.map().nc(core_.nc()).device;
-      return {};
-    case neff::VariableType::kInput:
-    case neff::VariableType::kOutput:
-      variables_[index].io = true;
-      return {};
-    case neff::VariableType::kVirtual:
-      variables_[index].base = scratchpad_->address() + variable.scratchpad_offset;
-      return {};
-    case neff::VariableType::kFile:
-      category = NEURON_MEMALLOC_TYPE_CONSTANTS_DEVICE;
-      break;
-    case neff::VariableType::kTmpBuf:
-      break;
-    case neff::VariableType::kPointer:
-    case neff::VariableType::kDgeTable:
-      category = NEURON_MEMALLOC_TYPE_MISC_DEVICE;
-      break;
-  }
-  auto buffer = DeviceBuffer::allocate(core_.device_ptr(), std::max<uint64_t>(variable.size, 8),
-                                       core_.place(category, variable.alignment));
-  if (!buffer) return buffer.error();
-  buffers_[index] = std::move(*buffer);
-  variables_[index].base = buffers_[index].address();
-  if (variable.type != neff::VariableType::kFile) return {};
-  if (base::Status s = buffers_[index].write(0, variable.content); !s.ok()) return s;
-  const uint64_t rest = variable.size - variable.content.size();
-  return rest > 0 ? buffers_[index].fill(variable.content.size(), 0, rest) : base::Status();
-}
-
-// Pointers and address tables name other variables; those of I/O variables are written by bind().
-base::Status LoadedProgram::fill_tables() {
-  const neff::Subgraph& sg = subgraph();
-  for (uint32_t i = 0; i < sg.variables.size(); ++i) {
-    const neff::VariableType type = sg.variables[i].type;
-    if (type != neff::VariableType::kPointer && type != neff::VariableType::kDgeTable) continue;
-    if (base::Status s = write_table(sg.variables[i], &buffers_[i]); !s.ok()) return s;
-  }
-  return {};
-}
-
-base::Status LoadedProgram::write_table(const neff::Variable& variable, DeviceBuffer* memory) {
-  const neff::Subgraph& sg = subgraph();
-  const auto index_of = [&](uint32_t var_id) {
-    return static_cast<size_t>(sg.find_variable(var_id) - sg.variables.data());
-  };
-  std::vector<uint8_t> bytes(variable.size);
-  if (variable.type == neff::VariableType::kPointer) {
-    const size_t target = index_of(variable.referenced_var_id);
-    base::store<uint64_t>(bytes.data(), variables_[target].base);
-  } else {
-    uint8_t* at = bytes.data();
-    for (const uint32_t var_id : variable.table_var_ids) {
-      const size_t target = index_of(var_id);
-      base::store<uint64_t>(at, variables_[target].base);
-      base::store<uint64_t>(at + 8, sg.variables[target].size);
-      at += 16;
+// The first subgraph stands for the model (neff.md 2.9): the others may only share its tensors.
+base::Status LoadedProgram::check_parts() const {
+  for (size_t i = 1; i < neff_.subgraphs.size(); ++i) {
+    const neff::Subgraph& sg = neff_.subgraphs[i];
+    if (!sg.collectives.empty()) {
+      return unsupported(
+          NRT_INVALID, "Collectives in the program of the second physical core (" + sg.name + ")");
     }
-  }
-  return memory->write(0, bytes);
-}
-
-// ---- Rings ----
-
-// One queue set as one engine uses it: its triggers in program order.
-struct LoadedProgram::QueueUse {
-  uint32_t queue_set = 0;
-  std::vector<const neff::ProgramStep*> triggers;
-};
-
-base::Status LoadedProgram::build_rings() {
-  for (const neff::EngineProgram& program : subgraph().programs) {
-    std::vector<QueueUse> uses;
-    for (const neff::ProgramStep& step : program.steps) {
-      if (step.instruction.opcode != Opcode::kPseudoDmaTrigger) continue;
-      const uint32_t set = program.triggered_block(step)->queue;
-      auto use = std::find_if(uses.begin(), uses.end(),
-                              [&](const QueueUse& u) { return u.queue_set == set; });
-      if (use == uses.end()) use = uses.insert(uses.end(), QueueUse{set, {}});
-      use->triggers.push_back(&step);
-    }
-    const std::vector<bool> repeated = repeated_records(program);
-    for (QueueUse& use : uses) {
-      const auto bad = std::find_if(use.triggers.begin(), use.triggers.end(),
-                                    [&](const auto* step) { return repeated[step->pc]; });
-      if (use.triggers.size() > 1 && bad != use.triggers.end()) {
-        return unsupported(NRT_INVALID, "Queue set " + subgraph().queues[use.queue_set].name +
-                                            " has several triggers and one inside a loop or branch "
-                                            "at record " +
-                                            std::to_string((*bad)->pc));
+    for (const neff::Variable& variable : sg.variables) {
+      if (!is_io(variable)) continue;
+      const neff::Variable* first = subgraph().find_variable(variable.name);
+      if (first == nullptr || first->type != variable.type || first->size != variable.size) {
+        return error(
+            NRT_INVALID,
+            "Tensor " + variable.name + " of " + sg.name + " is not one of " + subgraph().name,
+            base::Fault::kProgram);
       }
-      if (base::Status s = build_queue(program, &use); !s.ok()) return s;
-    }
-    std::vector<Replacement>& list = replacements_[static_cast<size_t>(program.engine)];
-    std::sort(list.begin(), list.end(),
-              [](const Replacement& a, const Replacement& b) { return a.pc < b.pc; });
-  }
-  return {};
-}
-
-base::Status LoadedProgram::build_queue(const neff::EngineProgram& program, QueueUse* use) {
-  const neff::QueueSet& set = subgraph().queues[use->queue_set];
-  const uint32_t queue =
-      queues_.empty()
-          ? 0
-          : 1 + std::max_element(queues_.begin(), queues_.end(), [](const auto& a, const auto& b) {
-                  return a.queue < b.queue;
-                })->queue;
-  if (queue > CollectiveSet::last_free_queue(subgraph())) {
-    return error(NRT_RESOURCE, "The program uses more queue sets than there are hardware queues");
-  }
-  DmaContext context;
-  context.subgraph = &subgraph();
-  context.variables = variables_;
-  context.one_word = core_.one_word();
-  context.semaphore_increment = core_.map().nc_semaphores(core_.nc()) + contract::sem::kInc;
-  context.events = core_.map().nc_semaphores(core_.nc()) + contract::sem::kEvent;
-  context.packet_bytes = packet_bytes_from_environment();
-  std::vector<uint64_t> units;
-  for (uint32_t e = 0; e < set.num_queues; ++e) {
-    units.push_back(core_.map().udma(core_.dma_engine(e)).device);
-  }
-  std::vector<QueueImage> images(set.num_queues);
-  for (const neff::ProgramStep* step : use->triggers) {
-    std::vector<const neff::DmaElement*> elements;
-    for (const uint32_t i : program.triggered_block(*step)->elements) {
-      elements.push_back(&program.dma[i]);
-    }
-    auto counts = lower_block(context, elements, &images);
-    if (!counts) return counts.error();
-    replacements_[static_cast<size_t>(program.engine)].push_back(
-        {step->pc, doorbells(*counts, units, core_.map().broadcast(core_.nc()).device, queue),
-         false});
-  }
-  for (uint32_t e = 0; e < set.num_queues; ++e) {
-    if (images[e].m2s.descriptors.empty()) continue;
-    HardwareQueue hardware;
-    hardware.engine = e;
-    hardware.queue = queue;
-    hardware.m2s.period = std::move(images[e].m2s);
-    hardware.s2m.period = std::move(images[e].s2m);
-    hardware.s2m.receive = true;
-    queues_.push_back(std::move(hardware));
-  }
-  return {};
-}
-
-base::Status LoadedProgram::create_rings() {
-  const MemoryPlace place = core_.place(NEURON_MEMALLOC_TYPE_DMA_RINGS_DEVICE);
-  for (HardwareQueue& queue : queues_) {
-    for (Ring* ring : {&queue.m2s, &queue.s2m}) {
-      if (base::Status s = ring->create(core_.device_ptr(), place); !s.ok()) return s;
-      // Rings with I/O references get their addresses, and their place in memory, from bind().
-      if (!ring->period.io.empty()) continue;
-      if (base::Status s = ring->upload(); !s.ok()) return s;
     }
   }
   return {};
 }
 
-// ---- Programs ----
+base::Status LoadedProgram::build() {
+  if (base::Status s = check_parts(); !s.ok()) return s;
+  for (const auto& part : parts_) {
+    if (base::Status s = part->place_variables(); !s.ok()) return s;
+  }
+  if (!neff_.executable) return {};  // foreign: listed and inspected, never run
+  const uint32_t last_queue = CollectiveSet::last_free_queue(subgraph());
+  for (const auto& part : parts_) {
+    if (base::Status s = part->fill_tables(); !s.ok()) return s;
+    if (base::Status s = part->build_rings(last_queue); !s.ok()) return s;
+  }
+  if (base::Status s = build_collectives(); !s.ok()) return s;
+  if (base::Status s = build_engines(); !s.ok()) return s;
+  for (const auto& part : parts_) {
+    if (base::Status s = part->create_rings(); !s.ok()) return s;
+  }
+  return {};
+}
+
+base::Status LoadedProgram::build_collectives() {
+  if (!context_.communicator || !neff_.has_collectives()) return {};
+  // The barrier's semaphore has the same number on all physical cores.
+  std::vector<uint8_t> used;
+  for (const auto& part : parts_) {
+    used.insert(used.end(), part->semaphores().begin(), part->semaphores().end());
+  }
+  auto set = CollectiveSet::create(*this, context_.communicator, used);
+  if (!set) return set.error();
+  collectives_ = std::move(*set);
+  for (const auto& part : parts_) part->semaphores().push_back(collectives_->barrier_semaphore());
+  collectives_->add_replacements(&parts_[0]->replacements());
+  return {};
+}
 
 base::Status LoadedProgram::build_engines() {
-  bool leader = true;
-  for (const neff::EngineProgram& program : subgraph().programs) {
-    if (program.steps.empty()) continue;
+  for (const auto& part : parts_) {
     Prologue prologue;
-    if (collectives_) prologue = collectives_->prologue(leader);
-    leader = false;
-    auto translated =
-        translate(program, replacements_[static_cast<size_t>(program.engine)], prologue);
-    if (!translated) return translated.error();
-    EngineImage image;
-    image.engine = program.engine;
-    image.program = std::move(*translated);
-    const uint64_t bytes = image.program.records.size() * contract::isa::kRecordBytes;
-    auto memory =
-        DeviceBuffer::allocate(core_.device_ptr(), bytes,
-                               core_.place(NEURON_MEMALLOC_TYPE_CODE_DEVICE, kProgramAlignment));
-    if (!memory) return memory.error();
-    image.memory = std::move(*memory);
-    const base::ConstByteSpan records(image.program.records[0].bytes, bytes);
-    if (base::Status s = image.memory.write(0, records); !s.ok()) return s;
-    engines_.push_back(std::move(image));
+    if (collectives_) prologue = collectives_->prologue(part->part() == 0);
+    if (prologue.leader) {
+      // The barrier releases the first core, whose leader passes it on.
+      for (size_t i = 1; i < parts_.size(); ++i) {
+        const auto nc = static_cast<uint32_t>(core_.nc() + i);
+        const uint64_t block = core_.map().nc_semaphores(nc) + contract::sem::kInc;
+        StorePair release;
+        release.count = 1;
+        release.address[0] = block + 4ull * prologue.semaphore;
+        release.value[0] = 1;
+        if (parts_[i]->has_engines()) prologue.release.push_back(release);
+      }
+    }
+    if (base::Status s = part->build_engines(prologue); !s.ok()) return s;
+    for (const EngineImage& image : part->engines()) engines_.push_back(&image);
   }
   return {};
-}
-
-void LoadedProgram::collect_signals() {
-  const Signals used = used_signals(subgraph());
-  for (unsigned i = 0; i < used.semaphores.size(); ++i) {
-    if (used.semaphores[i]) semaphores_.push_back(static_cast<uint8_t>(i));
-    if (used.events[i]) events_.push_back(static_cast<uint8_t>(i));
-  }
 }
 
 // ---- Before an execution ----
 
 base::Status LoadedProgram::bind(const std::vector<Binding>& bindings) {
-  std::vector<bool> changed(variables_.size(), false);
+  const std::vector<VariableAddress>& variables = parts_[0]->variables();
+  std::vector<uint64_t> changed(variables.size(), 0);
   bool any = false;
   for (const Binding& binding : bindings) {
-    VariableAddress& variable = variables_[binding.variable];
-    if (variable.base == binding.address) continue;
+    if (variables[binding.variable].base == binding.address) continue;
     if (collectives_ && collectives_->fixes(binding.variable)) {
       return error(NRT_EXEC_BAD_INPUT,
                    "Tensor " + subgraph().variables[binding.variable].name +
                        " is used by a collective and must be the same in every execution");
     }
-    variable.base = binding.address;
-    changed[binding.variable] = true;
+    changed[binding.variable] = binding.address;
     any = true;
   }
   if (!any) return {};
-  for (HardwareQueue& queue : queues_) {
-    for (Ring* ring : {&queue.m2s, &queue.s2m}) {
-      bool touched = false;
-      for (const IoReference& io : ring->period.io) {
-        if (!changed[io.variable]) continue;
-        ring->period.descriptors[io.descriptor].address = variables_[io.variable].base + io.offset;
-        touched = true;
-      }
-      if (!touched) continue;
-      if (base::Status s = ring->upload(); !s.ok()) return s;
+  for (const auto& part : parts_) {
+    const neff::Subgraph& sg = part->subgraph();
+    std::vector<uint64_t> addresses(sg.variables.size(), 0);
+    for (size_t i = 0; i < sg.variables.size(); ++i) {
+      if (!is_io(sg.variables[i])) continue;
+      const neff::Variable* first = subgraph().find_variable(sg.variables[i].name);
+      addresses[i] = changed[static_cast<size_t>(first - subgraph().variables.data())];
     }
+    if (base::Status s = part->rebind(addresses); !s.ok()) return s;
   }
-  return fill_tables();
+  return {};
 }
 
 base::Status LoadedProgram::activate() {
@@ -371,25 +158,29 @@ base::Status LoadedProgram::activate() {
   if (core_.active != nullptr) core_.active = nullptr;
   if (base::Status s = take_lock(); !s.ok()) return s;
   std::vector<const HardwareQueue*> queues;
-  for (const HardwareQueue& queue : queues_) queues.push_back(&queue);
+  for (const auto& part : parts_) {
+    for (const HardwareQueue& queue : part->queues()) queues.push_back(&queue);
+  }
   if (collectives_) {
     for (const HardwareQueue& queue : collectives_->queues()) queues.push_back(&queue);
   }
   if (base::Status s = attach_rings(queues); !s.ok()) return s;
   std::vector<RegisterWrite> writes;
-  for (const EngineImage& image : engines_) {
-    const auto engine = static_cast<uint32_t>(image.engine);
-    const uint64_t address = image.memory.address();
-    writes.push_back({core_.engine_register(engine, contract::engine::kProgramLo),
+  for (const EngineImage* image : engines_) {
+    const auto engine = static_cast<uint32_t>(image->engine);
+    const uint64_t address = image->memory.address();
+    writes.push_back({core_.engine_register(image->part, engine, contract::engine::kProgramLo),
                       static_cast<uint32_t>(address)});
-    writes.push_back({core_.engine_register(engine, contract::engine::kProgramHi),
+    writes.push_back({core_.engine_register(image->part, engine, contract::engine::kProgramHi),
                       static_cast<uint32_t>(address >> 32)});
-    writes.push_back({core_.engine_register(engine, contract::engine::kProgramCount),
-                      static_cast<uint32_t>(image.program.records.size())});
+    writes.push_back({core_.engine_register(image->part, engine, contract::engine::kProgramCount),
+                      static_cast<uint32_t>(image->program.records.size())});
   }
-  for (uint32_t i = 0; i < 256; ++i) {
-    writes.push_back({core_.semaphore_register(contract::sem::kSet, i), 0});
-    writes.push_back({core_.semaphore_register(contract::sem::kEvent, i), 0});
+  for (uint32_t part = 0; part < core_.lnc(); ++part) {
+    for (uint32_t i = 0; i < 256; ++i) {
+      writes.push_back({core_.semaphore_register(part, contract::sem::kSet, i), 0});
+      writes.push_back({core_.semaphore_register(part, contract::sem::kEvent, i), 0});
+    }
   }
   if (base::Status s = core_.device().write_registers(writes); !s.ok()) return s;
   core_.active = this;
@@ -425,19 +216,26 @@ base::Status LoadedProgram::take_lock() {
   std::memcpy(uuid.value, neff_.header.uuid.data(), neff_.header.uuid.size());
   base::store<uint32_t>(uuid.value + 16, context_.model_id);
   ndl_device_t* device = core_.device().handle();
-  const int nc = static_cast<int>(core_.nc());
+  const auto first = static_cast<int>(core_.nc());
+  const int end = first + static_cast<int>(core_.lnc());
   if (core_.has_lock) {
     neuron_uuid previous{};
     std::memcpy(previous.value, core_.lock_uuid.data(), core_.lock_uuid.size());
-    ndl_crwl_reader_exit(device, nc, previous);
+    for (int nc = first; nc < end; ++nc) ndl_crwl_reader_exit(device, nc, previous);
     core_.has_lock = false;
   }
-  errno = 0;
-  if (ndl_crwl_writer_enter(device, nc, uuid) != 0 && errno != EALREADY) {
-    if (errno == EBUSY) return error(NRT_EXEC_NC_BUSY, "The core runs another model");
-    return driver_error("model switch", errno);
+  for (int nc = first; nc < end; ++nc) {
+    errno = 0;
+    if (ndl_crwl_writer_enter(device, nc, uuid) != 0 && errno != EALREADY) {
+      const int code = errno;
+      while (nc-- > first) ndl_crwl_reader_exit(device, nc, uuid);
+      if (code == EBUSY) return error(NRT_EXEC_NC_BUSY, "The core runs another model");
+      return driver_error("model switch", code);
+    }
+    if (ndl_crwl_writer_downgrade(device, nc, uuid) != 0) {
+      return driver_error("model switch", errno);
+    }
   }
-  if (ndl_crwl_writer_downgrade(device, nc, uuid) != 0) return driver_error("model switch", errno);
   core_.has_lock = true;
   std::memcpy(core_.lock_uuid.data(), uuid.value, core_.lock_uuid.size());
   return {};
@@ -445,17 +243,21 @@ base::Status LoadedProgram::take_lock() {
 
 std::vector<RegisterWrite> LoadedProgram::start_sequence() const {
   std::vector<RegisterWrite> writes;
-  for (const uint8_t i : semaphores_) {
-    writes.push_back({core_.semaphore_register(contract::sem::kSet, i), 0});
-  }
-  for (const uint8_t i : events_) {
-    writes.push_back({core_.semaphore_register(contract::sem::kEvent, i), 0});
+  // Both cores are clean before one of them starts: they may signal each other at once.
+  for (const auto& part : parts_) {
+    for (const uint8_t i : part->semaphores()) {
+      writes.push_back({core_.semaphore_register(part->part(), contract::sem::kSet, i), 0});
+    }
+    for (const uint8_t i : part->events()) {
+      writes.push_back({core_.semaphore_register(part->part(), contract::sem::kEvent, i), 0});
+    }
   }
   for (const contract::Field bit :
        {contract::engine::kControlReset, contract::engine::kControlStart}) {
-    for (const EngineImage& image : engines_) {
-      const auto engine = static_cast<uint32_t>(image.engine);
-      writes.push_back({core_.engine_register(engine, contract::engine::kControl), bit.mask()});
+    for (const EngineImage* image : engines_) {
+      const auto engine = static_cast<uint32_t>(image->engine);
+      writes.push_back(
+          {core_.engine_register(image->part, engine, contract::engine::kControl), bit.mask()});
     }
   }
   return writes;

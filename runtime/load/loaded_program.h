@@ -1,9 +1,9 @@
-// A NEFF placed on a core: variables in HBM, rings, instruction streams, collectives. What
-// nrt_load makes and the executor runs. Source of truth: neff.md 1.9, 3, 4.5; nrt-api.md 6.
-// Missing (typed Unsupported): more than one subgraph, dynamic queue sets.
+// A NEFF placed on a logical core: one subgraph per physical core, and the collectives of the rank.
+// What nrt_load makes and the executor runs. Source of truth: neff.md 1.9, 3.15, 4.5; nrt-api.md 6.
+// Own: the collectives of a logical core are in the program of its first physical core; the other
+// core's engines start with the same barrier. Missing (typed Unsupported): PTC2 on the second core.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,40 +12,12 @@
 #include "base/error.h"
 #include "neff_loader/neff.h"
 #include "runtime/exec/core.h"
-#include "runtime/exec/device.h"
-#include "runtime/load/dma_lowering.h"
-#include "runtime/load/translate.h"
+#include "runtime/load/core_program.h"
 
 namespace nrt {
 
 class CollectiveSet;
 class Communicator;
-
-// Ring of one direction of a hardware queue: the period that one execution consumes, repeated so
-// that its length is legal.
-struct Ring {
-  DescriptorList period;
-  uint32_t copies = 0;
-  DeviceBuffer memory;
-  uint32_t length = 0;  // descriptors in memory
-  bool receive = false;
-
-  base::Status create(const std::shared_ptr<Device>& device, const MemoryPlace& place);
-  base::Status upload();
-};
-
-struct HardwareQueue {
-  uint32_t engine = 0;  // 0..15 within the core
-  uint32_t queue = 0;   // 0..15 of that engine
-  Ring m2s;
-  Ring s2m;
-};
-
-struct EngineImage {
-  contract::isa::Engine engine = contract::isa::Engine::kSp;
-  Translated program;
-  DeviceBuffer memory;
-};
 
 struct LoadContext {
   uint32_t model_id = 0;
@@ -63,11 +35,13 @@ class LoadedProgram {
 
   Core& core() const { return core_; }
   const neff::Neff& neff() const { return neff_; }
+  // Of the first physical core, which holds the collectives and names all inputs and outputs.
   const neff::Subgraph& subgraph() const { return neff_.subgraphs[0]; }
-  const std::vector<EngineImage>& engines() const { return engines_; }
+  const std::vector<VariableAddress>& variables() const { return parts_[0]->variables(); }
+  // Programs of all physical cores.
+  const std::vector<const EngineImage*>& engines() const { return engines_; }
   CollectiveSet* collectives() const { return collectives_.get(); }
   const LoadContext& context() const { return context_; }
-  const std::vector<VariableAddress>& variables() const { return variables_; }
 
   // Binds device addresses to the I/O variables (index in the subgraph, address). Rewrites only
   // descriptors and pointers whose address changed. The core's mutex is held.
@@ -86,30 +60,17 @@ class LoadedProgram {
  private:
   LoadedProgram(Core& core, neff::Neff neff, const LoadContext& context);
   base::Status build();
-  base::Status place_variables();
-  base::Status place_variable(const neff::Variable& variable, uint32_t index);
-  base::Status fill_tables();
-  base::Status write_table(const neff::Variable& variable, DeviceBuffer* memory);
-  base::Status build_rings();
-  struct QueueUse;
-  base::Status build_queue(const neff::EngineProgram& program, QueueUse* use);
+  base::Status check_parts() const;
+  base::Status build_collectives();
   base::Status build_engines();
-  base::Status create_rings();
-  void collect_signals();
   base::Status attach_rings(const std::vector<const HardwareQueue*>& queues);
   base::Status take_lock();
 
   Core& core_;
   neff::Neff neff_;
   LoadContext context_;
-  std::vector<VariableAddress> variables_;
-  std::vector<DeviceBuffer> buffers_;  // private memory of variables, by index
-  std::shared_ptr<DeviceBuffer> scratchpad_;
-  std::vector<HardwareQueue> queues_;
-  std::vector<EngineImage> engines_;
-  std::array<std::vector<Replacement>, contract::kEnginesPerNc> replacements_;  // by engine
-  std::vector<uint8_t> semaphores_;                                             // used ones
-  std::vector<uint8_t> events_;
+  std::vector<std::unique_ptr<CoreProgram>> parts_;  // by physical core
+  std::vector<const EngineImage*> engines_;
   std::unique_ptr<CollectiveSet> collectives_;
 };
 

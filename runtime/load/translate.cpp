@@ -82,6 +82,10 @@ class Translator {
       Instruction wait = make(Opcode::kEventSemaphore);
       wait.wait = {WaitCond::kGe, false, prologue.semaphore, 1};
       add(wait);
+      for (size_t i = 0; prologue.leader && i < prologue.release.size(); ++i) {
+        Instruction write = make(Opcode::kWrite);
+        add_stores(prologue.release[i], &write);
+      }
     }
     out_.start_pc = here();
     add_notify(make(Opcode::kNotify), kNotifyStart);

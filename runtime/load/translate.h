@@ -39,9 +39,10 @@ struct Replacement {
 
 struct Prologue {
   bool barrier = false;
-  bool leader = false;    // issues the barrier's trigger
-  StorePair trigger;      // to the barrier's CC-core
-  uint8_t semaphore = 0;  // of the core; reaches 1 when the barrier is released
+  bool leader = false;             // issues the barrier's trigger
+  StorePair trigger;               // to the barrier's CC-core
+  uint8_t semaphore = 0;           // of the core; reaches 1 when the barrier is released
+  std::vector<StorePair> release;  // by the leader, once released: for the other physical core
 };
 
 struct Translated {

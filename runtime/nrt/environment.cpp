@@ -4,6 +4,7 @@
 
 #include <climits>
 #include <cstdlib>
+#include <fstream>
 
 #include "runtime/nrt/log.h"
 #include "runtime/nrt/status.h"
@@ -123,19 +124,29 @@ base::Result<CoreSelection> read_core_selection(uint32_t total) {
   return selection;
 }
 
-base::Result<uint32_t> read_logical_core_size(uint32_t fallback) {
+base::Result<uint32_t> read_logical_core_size(uint32_t platform, const char* file) {
+  constexpr const char* kName = "NEURON_LOGICAL_NC_CONFIG";
   std::optional<uint64_t> chosen;
-  for (const char* name : {"NEURON_LOGICAL_NC_CONFIG", "NEURON_RT_VIRTUAL_CORE_SIZE"}) {
+  for (const char* name : {kName, "NEURON_RT_VIRTUAL_CORE_SIZE"}) {
     const auto text = environment(name);
     if (!text) continue;
     const auto value = parse_number(*text);
     if (!value || (*value != 1 && *value != 2)) return malformed(name, *text, "1 or 2");
-    if (chosen && *chosen != *value) {
-      return malformed(name, *text, "the value of NEURON_LOGICAL_NC_CONFIG");
-    }
+    if (chosen && *chosen != *value) return malformed(name, *text, "the value of the other name");
     chosen = value;
   }
-  return static_cast<uint32_t>(chosen.value_or(fallback));
+  std::ifstream lines(file);
+  const std::string prefix = std::string(kName) + "=";
+  for (std::string line; !chosen && std::getline(lines, line);) {
+    if (line.rfind(prefix, 0) != 0) continue;
+    chosen = parse_number(line.substr(prefix.size()));
+    if (!chosen || (*chosen != 1 && *chosen != 2)) return malformed(file, line, "1 or 2");
+  }
+  if (chosen && *chosen > platform) {
+    return malformed(kName, std::to_string(*chosen),
+                     "1: this platform has no logical cores of two");
+  }
+  return static_cast<uint32_t>(chosen.value_or(platform));
 }
 
 uint64_t read_execution_timeout() {

@@ -34,8 +34,12 @@ struct CoreSelection {
 };
 base::Result<CoreSelection> read_core_selection(uint32_t total);
 
-// Physical cores per logical core: NEURON_LOGICAL_NC_CONFIG, NEURON_RT_VIRTUAL_CORE_SIZE.
-base::Result<uint32_t> read_logical_core_size(uint32_t fallback);
+// Physical cores per logical core: NEURON_LOGICAL_NC_CONFIG, else NEURON_RT_VIRTUAL_CORE_SIZE, else
+// the line NEURON_LOGICAL_NC_CONFIG=<n> of the file, else what is usual on the platform. The latter
+// is also the largest value that the platform has (nrt-api.md 18.1).
+constexpr const char* kLogicalCoreFile = "/opt/aws/neuron/logical_nc_config";
+base::Result<uint32_t> read_logical_core_size(uint32_t platform,
+                                              const char* file = kLogicalCoreFile);
 
 // Seconds per execution, 0 = no limit; read at every load.
 uint64_t read_execution_timeout();

@@ -41,6 +41,10 @@ base::Status check_driver() {
   return {};
 }
 
+base::Result<uint32_t> logical_core_size(const contract::AddressMap& map) {
+  return read_logical_core_size(map.v2() ? 1 : 2);
+}
+
 }  // namespace
 
 Process& process() {
@@ -81,22 +85,20 @@ base::Result<uint32_t> total_cores() {
   }
   auto map = instance_map();
   if (!map) return map.error();
-  return static_cast<uint32_t>(devices) * map->ncs();
+  auto lnc = logical_core_size(*map);
+  if (!lnc) return lnc.error();
+  return static_cast<uint32_t>(devices) * map->ncs() / *lnc;
 }
 
 base::Result<std::unique_ptr<Runtime>> Runtime::start() {
   if (base::Status s = check_driver(); !s.ok()) return s.error();
   auto map = instance_map();
   if (!map) return map.error();
-  auto size = read_logical_core_size(map->v2() ? 1 : 2);
-  if (!size) return size.error();
-  if (*size != 1) {
-    return unsupported(NRT_INVALID,
-                       "Logical cores of two physical cores; set "
-                       "NEURON_LOGICAL_NC_CONFIG=1");
-  }
+  auto lnc = logical_core_size(*map);
+  if (!lnc) return lnc.error();
   std::unique_ptr<Runtime> runtime(new Runtime);
-  runtime->per_device_ = map->ncs();
+  runtime->lnc_ = *lnc;
+  runtime->per_device_ = map->ncs() / *lnc;
   for (auto step : {&Runtime::reserve, &Runtime::open_devices, &Runtime::reset_cores,
                     &Runtime::bring_up_cores}) {
     if (base::Status s = (runtime.get()->*step)(); !s.ok()) return s.error();
@@ -115,19 +117,42 @@ Runtime::~Runtime() {
   ndl_device_cached_fd_close_all();
 }
 
+// The driver counts physical cores; a run of them that starts in the middle of a logical core is of
+// no use (another process may use another size), so the next one is tried.
+int Runtime::mark(CoreRange range, uint32_t count, uint32_t* available) {
+  const uint32_t end = (range.first + range.count) * lnc_;
+  int result = -1;
+  for (uint32_t from = range.first * lnc_; from + count * lnc_ <= end;) {
+    errno = 0;
+    result = ndl_crwl_nc_range_mark(count * lnc_, from, end - 1, available, marks_.data(),
+                                    marks_.size() * sizeof marks_[0]);
+    if (result != 0) break;
+    const auto first = static_cast<uint32_t>(nbitmap_ffs1(kDriverCores, marks_.data()) - 1);
+    if (first % lnc_ == 0) {
+      first_core_ = first / lnc_;
+      return 0;
+    }
+    ndl_crwl_nc_range_unmark(marks_.data(), marks_.size() * sizeof marks_[0]);
+    std::fill(marks_.begin(), marks_.end(), 0);
+    result = -1;
+    *available = 0;
+    from = first + lnc_ - first % lnc_;
+  }
+  *available /= lnc_;
+  return result;
+}
+
 base::Status Runtime::reserve() {
   auto total = total_cores();
   if (!total) return total.error();
   auto selection = read_core_selection(*total);
   if (!selection) return selection.error();
-  CoreRange range = selection->fixed.value_or(CoreRange{0, *total});
+  const CoreRange range = selection->fixed.value_or(CoreRange{0, *total});
   const uint32_t count = selection->count != 0 ? selection->count : range.count;
   if (count == 0) return error(NRT_FAILURE, "There is no NeuronCore");
   marks_.assign(kDriverCores / 64, 0);
   uint32_t available = 0;
-  errno = 0;
-  if (ndl_crwl_nc_range_mark(count, range.first, range.first + range.count - 1, &available,
-                             marks_.data(), marks_.size() * sizeof marks_[0]) != 0) {
+  if (mark(range, count, &available) != 0) {
     const std::string wanted = selection->fixed ? "nc" + std::to_string(range.first) + "-nc" +
                                                       std::to_string(range.first + range.count - 1)
                                                 : std::to_string(count);
@@ -136,7 +161,6 @@ base::Status Runtime::reserve() {
     return error(NRT_FAILURE, "The requested NeuronCores are in use");
   }
   marked_ = true;
-  first_core_ = nbitmap_ffs1(kDriverCores, marks_.data()) - 1;
   cores_.resize(count);
   return {};
 }
@@ -157,7 +181,8 @@ base::Status Runtime::reset_cores() {
   for (const std::shared_ptr<Device>& device : devices_) {
     int map = 0;
     for (uint32_t c = first_core_; c < first_core_ + core_count(); ++c) {
-      if (static_cast<int>(c / per_device_) == device->index()) map |= 1 << (c % per_device_);
+      if (static_cast<int>(c / per_device_) != device->index()) continue;
+      map |= ((1 << lnc_) - 1) << (c % per_device_ * lnc_);
     }
     uint32_t request = 0;
     errno = 0;
@@ -181,15 +206,21 @@ base::Status Runtime::bring_up_cores() {
     const uint32_t global = first_core_ + vnc;
     const std::shared_ptr<Device>& device =
         devices_[global / per_device_ - first_core_ / per_device_];
-    const uint32_t nc = global % per_device_;
-    uint32_t state = 0;
-    if (ndl_nc_init_set_state(device->handle(), nc, NEURON_CINIT_STATE_STARTED, &state) != 0) {
-      return driver_error("core set-up", errno);
-    }
-    auto core = Core::bring_up(device, nc, vnc);
+    const uint32_t nc = global % per_device_ * lnc_;
+    if (base::Status s = set_state(*device, nc, NEURON_CINIT_STATE_STARTED); !s.ok()) return s;
+    auto core = Core::bring_up(device, nc, lnc_, vnc);
     if (!core) return core.error();
     cores_[vnc] = std::move(*core);
-    if (ndl_nc_init_set_state(device->handle(), nc, NEURON_CINIT_STATE_COMPLETED, &state) != 0) {
+    if (base::Status s = set_state(*device, nc, NEURON_CINIT_STATE_COMPLETED); !s.ok()) return s;
+  }
+  return {};
+}
+
+base::Status Runtime::set_state(const Device& device, uint32_t nc, uint32_t state) const {
+  for (uint32_t i = 0; i < lnc_; ++i) {
+    uint32_t now = 0;
+    errno = 0;
+    if (ndl_nc_init_set_state(device.handle(), nc + i, state, &now) != 0) {
       return driver_error("core set-up", errno);
     }
   }
@@ -250,8 +281,8 @@ base::Result<std::shared_ptr<Model>> Runtime::load(base::ConstByteSpan file, int
   options.verify_hash = environment_flag("NEURON_RT_VALIDATE_HASH", false);
   options.allow_legacy = environment_flag("NEURON_RT_ALLOW_LEGACY_NEFF", false);
   options.target_core_version = static_cast<unsigned>(map().gen);
-  options.target_lnc = 1;
-  options.available_cores = core_count();
+  options.target_lnc = lnc_;
+  options.available_cores = core_count() * lnc_;
   auto neff = neff::load(file, options);
   if (!neff) {
     (*chosen)->device().count_status((*chosen)->nc(), status_of(neff.error()));

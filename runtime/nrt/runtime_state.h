@@ -15,6 +15,7 @@
 #include "runtime/exec/core.h"
 #include "runtime/exec/device.h"
 #include "runtime/load/communicator.h"
+#include "runtime/nrt/environment.h"
 #include "runtime/nrt/handles.h"
 #include "runtime/nrt/log.h"
 #include "runtime/nrt/model.h"
@@ -44,15 +45,18 @@ class Runtime {
  private:
   Runtime() = default;
   base::Status reserve();
+  int mark(CoreRange range, uint32_t count, uint32_t* available);
   base::Status open_devices();
   base::Status reset_cores();
   base::Status bring_up_cores();
+  base::Status set_state(const Device& device, uint32_t nc, uint32_t state) const;
   Core& least_loaded();
 
   std::mutex mutex_;
   std::mutex load_mutex_;  // one load at a time
+  uint32_t lnc_ = 1;       // physical cores per logical core
   uint32_t first_core_ = 0;
-  uint32_t per_device_ = 0;
+  uint32_t per_device_ = 0;  // logical cores per chip
   std::vector<uint64_t> marks_;
   bool marked_ = false;
   std::vector<std::shared_ptr<Device>> devices_;
@@ -62,7 +66,7 @@ class Runtime {
   uint32_t next_model_ = 1001;  // nrt-api.md 19.4
 };
 
-// Cores of the instance, without a running runtime.
+// Logical cores of the instance, without a running runtime.
 base::Result<uint32_t> total_cores();
 base::Result<contract::AddressMap> instance_map();
 

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
 
 #include "runtime/nrt/log.h"
 #include "runtime/nrt/status.h"
@@ -50,13 +52,26 @@ TEST_F(Environment, MoreCoresThanExist) {
 }
 
 TEST_F(Environment, LogicalCoreSizeFromEitherNameButNotBoth) {
-  EXPECT_EQ(*nrt::read_logical_core_size(2), 2u);
+  EXPECT_EQ(*nrt::read_logical_core_size(2, ""), 2u);
   setenv("NEURON_RT_VIRTUAL_CORE_SIZE", "1", 1);
-  EXPECT_EQ(*nrt::read_logical_core_size(2), 1u);
+  EXPECT_EQ(*nrt::read_logical_core_size(2, ""), 1u);
   setenv("NEURON_LOGICAL_NC_CONFIG", "2", 1);
-  EXPECT_FALSE(nrt::read_logical_core_size(2).ok());
+  EXPECT_FALSE(nrt::read_logical_core_size(2, "").ok());
   setenv("NEURON_LOGICAL_NC_CONFIG", "3", 1);
-  EXPECT_FALSE(nrt::read_logical_core_size(2).ok());
+  EXPECT_FALSE(nrt::read_logical_core_size(2, "").ok());
+}
+
+TEST_F(Environment, LogicalCoreSizeFromTheFileUnlessAVariableSaysSo) {
+  const std::string path = testing::TempDir() + "logical_nc_config";
+  std::ofstream(path) << "# made by the image\nNEURON_LOGICAL_NC_CONFIG=1\n";
+  EXPECT_EQ(*nrt::read_logical_core_size(2, path.c_str()), 1u);
+  setenv("NEURON_LOGICAL_NC_CONFIG", "2", 1);
+  EXPECT_EQ(*nrt::read_logical_core_size(2, path.c_str()), 2u);
+  EXPECT_EQ(nrt::status_of(nrt::read_logical_core_size(1, path.c_str()).error()), NRT_INVALID);
+  unsetenv("NEURON_LOGICAL_NC_CONFIG");
+  std::ofstream(path) << "NEURON_LOGICAL_NC_CONFIG=4\n";
+  EXPECT_FALSE(nrt::read_logical_core_size(2, path.c_str()).ok());
+  std::remove(path.c_str());
 }
 
 TEST_F(Environment, TimeoutIsTolerant) {

@@ -1,6 +1,7 @@
 // Loading and executing NEFFs on the fake device: data, replay of rings, bindings, statuses.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -48,20 +49,23 @@ std::vector<uint8_t> packed(const std::vector<neff::Member>& members) {
 
 class Execute : public testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { start({}); }
+  void start(const fake::Options& options) {
     setenv("NEURON_RT_LOG_LEVEL", "QUIET", 1);
     unsetenv("NEURON_RT_EXEC_TIMEOUT");
-    fake::reset();
+    fake::reset(options);
     ASSERT_EQ(nrt_init(NRT_FRAMEWORK_TYPE_NO_FW, "", ""), NRT_SUCCESS);
   }
   void TearDown() override { nrt_close(); }
 
-  void load(int core = -1) {
-    const std::vector<uint8_t> file = packed(example("vector_add"));
+  void load(int core = -1, const char* neff = "vector_add") {
+    const std::vector<uint8_t> file = packed(example(neff));
     ASSERT_EQ(nrt_load(file.data(), file.size(), core, -1, &model_), NRT_SUCCESS);
     ASSERT_EQ(nrt_allocate_tensor_set(&inputs_), NRT_SUCCESS);
     ASSERT_EQ(nrt_allocate_tensor_set(&outputs_), NRT_SUCCESS);
-    for (const char* name : {"a", "b", "c"}) bind(name, allocate());
+    for (const char* name : {"a", "b", "c"}) {
+      bind(name, allocate(NRT_TENSOR_PLACEMENT_DEVICE, kBytes, std::max(core, 0)));
+    }
   }
   nrt_tensor_t* allocate(nrt_tensor_placement_t placement = NRT_TENSOR_PLACEMENT_DEVICE,
                          size_t size = kBytes, int core = 0) {
@@ -109,6 +113,88 @@ TEST_F(Execute, NineExecutionsInARowWrapTheRings) {
   EXPECT_EQ(fake::counter(0, NDS_NC_COUNTER_INFER_COMPLETED), 9u);
   EXPECT_EQ(nrt_tensor_check_output_completion(bound("c"), 0, 9), NRT_SUCCESS);
   EXPECT_EQ(nrt_tensor_check_output_completion(bound("c"), 0, 10), NRT_TIMEOUT);
+}
+
+// A chip of the third generation: eight physical cores, by default four logical ones.
+class ExecuteV3 : public Execute {
+ protected:
+  void SetUp() override {
+    setenv("NEURON_RT_ALLOW_LEGACY_NEFF", "1", 1);
+    fake::Options options;
+    options.gen = contract::Gen::kV3;
+    options.devices = 1;
+    start(options);
+  }
+  void TearDown() override {
+    nrt_close();
+    for (const char* name : {"NEURON_LOGICAL_NC_CONFIG", "NEURON_RT_ALLOW_LEGACY_NEFF"}) {
+      unsetenv(name);
+    }
+  }
+  void restart_with_lnc(const char* size) {
+    nrt_close();
+    setenv("NEURON_LOGICAL_NC_CONFIG", size, 1);
+    ASSERT_EQ(nrt_init(NRT_FRAMEWORK_TYPE_NO_FW, "", ""), NRT_SUCCESS);
+  }
+  uint32_t visible() {
+    uint32_t count = 0;
+    EXPECT_EQ(nrt_get_visible_vnc_count(&count), NRT_SUCCESS);
+    return count;
+  }
+};
+
+TEST_F(ExecuteV3, BothPhysicalCoresOfALogicalCoreRunTheirPart) {
+  EXPECT_EQ(visible(), 4u);
+  EXPECT_EQ(fake::busy_cores(), 8u);
+  for (const int core : {0, 3}) {
+    load(core, "vector_add_lnc2");
+    for (int round = 1; round <= 3; ++round) {
+      fill("a", static_cast<float>(round));
+      fill("b", 4);
+      ASSERT_EQ(execute(), NRT_SUCCESS);
+      expect_sum(static_cast<float>(round) + 4);
+    }
+    EXPECT_EQ(fake::counter(static_cast<uint32_t>(2 * core), NDS_NC_COUNTER_INFER_COMPLETED), 3u);
+  }
+}
+
+TEST_F(ExecuteV3, TensorsMoveWithBothParts) {
+  load(1, "vector_add_lnc2");
+  fill("a", 1);
+  fill("b", 2);
+  ASSERT_EQ(execute(), NRT_SUCCESS);
+  bind("c", allocate(NRT_TENSOR_PLACEMENT_DEVICE, kBytes, 1));
+  ASSERT_EQ(execute(), NRT_SUCCESS);
+  expect_sum(3);
+}
+
+TEST_F(ExecuteV3, TheFileMustHaveTheSizeOfTheLogicalCore) {
+  const std::vector<uint8_t> one = packed(example("vector_add"));
+  const std::vector<uint8_t> two = packed(example("vector_add_lnc2"));
+  EXPECT_EQ(nrt_load(one.data(), one.size(), 0, -1, &model_), NRT_INVALID);
+  restart_with_lnc("1");
+  EXPECT_EQ(visible(), 8u);
+  EXPECT_EQ(nrt_load(two.data(), two.size(), 0, -1, &model_), NRT_INVALID);
+  load(7);
+  fill("a", 1);
+  fill("b", 1);
+  ASSERT_EQ(execute(), NRT_SUCCESS);
+  expect_sum(2);
+}
+
+TEST_F(ExecuteV3, RunsOfCoresAreAligned) {
+  nrt_close();
+  fake::mark_core_busy(0);  // by a process with logical cores of one
+  setenv("NEURON_RT_NUM_CORES", "2", 1);
+  ASSERT_EQ(nrt_init(NRT_FRAMEWORK_TYPE_NO_FW, "", ""), NRT_SUCCESS);
+  unsetenv("NEURON_RT_NUM_CORES");
+  EXPECT_EQ(fake::busy_cores(), 5u);
+  load(0, "vector_add_lnc2");
+  fill("a", 1);
+  fill("b", 1);
+  ASSERT_EQ(execute(), NRT_SUCCESS);
+  expect_sum(2);
+  EXPECT_EQ(fake::counter(2, NDS_NC_COUNTER_INFER_COMPLETED), 1u);
 }
 
 TEST_F(Execute, AnUnchangedBindingCostsNothing) {

@@ -20,7 +20,7 @@ namespace fake {
 namespace {
 
 namespace isa = contract::isa;
-constexpr contract::AddressMap kMap{contract::Gen::kV2};
+constexpr uint32_t kCores = 8;
 constexpr uint64_t kBarBase = 0x7700'0000'0000;  // opaque to clients
 
 struct Chunk {
@@ -51,8 +51,8 @@ struct Ring {
 struct Machine {
   Options options;
   uint64_t next_handle = 1;
-  uint64_t next_address[2] = {0x100'0000, 0x10'0100'0000};
-  uint64_t next_host = 1ull << 44;
+  uint64_t next_address[4] = {0, 0, 0, 0};  // past the firmware's part, once used
+  uint64_t next_host = 1ull << 46;
   uint64_t allocated = 0;
   std::map<uint64_t, std::unique_ptr<Chunk>> chunks;
   std::map<uint64_t, uint32_t> registers;
@@ -60,8 +60,8 @@ struct Machine {
   std::map<std::pair<uint32_t, uint32_t>, HalfQueue> queues[2];  // m2s, s2m by (engine, queue)
   std::map<uint32_t, std::vector<uint8_t>> on_chip;              // SBUF by core
   std::map<std::pair<int, int>, std::unique_ptr<Ring>> rings;    // (type * 256 + block, slot)
-  Engine engines[2][contract::kEnginesPerNc];
-  int32_t semaphores[2][256] = {};
+  Engine engines[kCores][contract::kEnginesPerNc];
+  int32_t semaphores[kCores][256] = {};
   std::set<uint32_t> marked;
   size_t queue_inits = 0;
   size_t uploads = 0;
@@ -71,6 +71,10 @@ struct Machine {
 
 Machine* machine = new Machine;
 std::recursive_mutex guard;
+
+contract::AddressMap map() {
+  return {machine->options.gen};
+}
 
 Chunk* find(uint64_t handle) {
   const auto at = machine->chunks.find(handle);
@@ -83,8 +87,8 @@ uint8_t* memory_at(uint64_t address, uint64_t size) {
       return chunk->bytes.data() + (address - chunk->address);
     }
   }
-  for (uint32_t nc = 0; nc < kMap.ncs(); ++nc) {
-    const uint64_t base = kMap.nc(nc).device;
+  for (uint32_t nc = 0; nc < map().ncs(); ++nc) {
+    const uint64_t base = map().nc(nc).device;
     if (address < base || address >= base + contract::tpb::kSbufWindow) continue;
     std::vector<uint8_t>& sbuf = machine->on_chip[nc];
     sbuf.resize(contract::tpb::kSbufWindow);
@@ -120,8 +124,8 @@ void ring_doorbell(uint32_t engine, uint64_t offset, uint32_t count) {
 }
 
 void store(uint64_t address, uint32_t value) {
-  for (uint32_t nc = 0; nc < kMap.ncs(); ++nc) {
-    const uint64_t block = kMap.nc_semaphores(nc);
+  for (uint32_t nc = 0; nc < map().ncs(); ++nc) {
+    const uint64_t block = map().nc_semaphores(nc);
     if (address >= block && address < block + contract::kSemaphoreBlock) {
       const uint64_t alias = (address - block) & ~uint64_t{0x3FF};
       int32_t& semaphore = machine->semaphores[nc][(address - block) % 0x400 / 4];
@@ -130,7 +134,7 @@ void store(uint64_t address, uint32_t value) {
       if (alias == contract::sem::kDec) semaphore -= static_cast<int32_t>(value);
       return;
     }
-    const contract::Window broadcast = kMap.broadcast(nc);
+    const contract::Window broadcast = map().broadcast(nc);
     if (address >= broadcast.device && address < broadcast.device + broadcast.size) {
       for (uint32_t e = 0; e < contract::kDmaPerNc; ++e) {
         ring_doorbell(nc * contract::kDmaPerNc + e, address - broadcast.device, value);
@@ -138,8 +142,8 @@ void store(uint64_t address, uint32_t value) {
       return;
     }
   }
-  for (uint32_t e = 0; e < kMap.compute_engines(); ++e) {
-    const contract::Window unit = kMap.udma(e);
+  for (uint32_t e = 0; e < map().compute_engines(); ++e) {
+    const contract::Window unit = map().udma(e);
     if (address >= unit.device && address < unit.device + unit.size) {
       ring_doorbell(e, address - unit.device, value);
       return;
@@ -190,7 +194,7 @@ bool satisfied(uint32_t nc, const isa::Wait& wait) {
 }
 
 void add_tensors(uint32_t nc, const isa::TensorTensor& op) {
-  const uint64_t sbuf = kMap.nc(nc).device;
+  const uint64_t sbuf = map().nc(nc).device;
   for (uint32_t p = 0; p < op.partitions; ++p) {
     for (uint32_t i = 0; i < op.dst.dims[0].count; ++i) {
       const auto at = [&](const isa::TensorOperand& t) {
@@ -242,7 +246,7 @@ void run() {
   if (machine->options.hang) return;
   for (bool progress = true; progress;) {
     progress = false;
-    for (uint32_t nc = 0; nc < kMap.ncs(); ++nc) {
+    for (uint32_t nc = 0; nc < map().ncs(); ++nc) {
       for (uint32_t e = 0; e < contract::kEnginesPerNc; ++e) {
         while (step(nc, e)) progress = true;
       }
@@ -256,8 +260,8 @@ void run() {
 void write_register(uint64_t bar0, uint32_t value) {
   machine->writes.push_back({bar0, value});
   machine->registers[bar0] = value;
-  for (uint32_t nc = 0; nc < kMap.ncs(); ++nc) {
-    const uint64_t base = kMap.nc(nc).bar0;
+  for (uint32_t nc = 0; nc < map().ncs(); ++nc) {
+    const uint64_t base = map().nc(nc).bar0;
     for (uint32_t e = 0; e < contract::kEnginesPerNc; ++e) {
       const uint64_t block = base + contract::tpb::kEngine + e * contract::tpb::kEngineStride;
       Engine& engine = machine->engines[nc][e];
@@ -278,7 +282,7 @@ void write_register(uint64_t bar0, uint32_t value) {
     }
     const uint64_t block = base + contract::tpb::kSemaphores;
     if (bar0 >= block && bar0 < block + contract::kSemaphoreBlock) {
-      store(kMap.nc_semaphores(nc) + (bar0 - block), value);
+      store(map().nc_semaphores(nc) + (bar0 - block), value);
     }
   }
 }
@@ -345,14 +349,14 @@ int ndl_get_version(ndl_version_info_t* version) {
 }
 int ndl_get_compatible_version(uint32_t* min, uint32_t* max) {
   *min = 5;
-  *max = 7;
+  *max = machine->options.gen == contract::Gen::kV2 ? 7 : 11;
   return 0;
 }
 int ndl_available_devices(int*, int) {
   return machine->options.driver_present ? machine->options.devices : 0;
 }
 int ndl_get_board_info(uint32_t* architecture, uint32_t* revision) {
-  *architecture = 2;
+  *architecture = static_cast<uint32_t>(machine->options.gen);
   *revision = 1;
   return 0;
 }
@@ -360,7 +364,7 @@ int ndl_open_device(int index, ndl_device_init_param_t*, ndl_device_t** device) 
   if (index >= machine->options.devices) return fail(ENOENT);
   auto* d = static_cast<ndl_device_t*>(std::calloc(1, sizeof(ndl_device_t) + 64));
   d->device_index = static_cast<uint8_t>(index);
-  d->device_type = 2;
+  d->device_type = static_cast<uint8_t>(machine->options.gen);
   d->csr_base[0] = fake::kBarBase;
   *device = d;
   return 0;
@@ -401,13 +405,14 @@ int ndl_bar_read(ndl_device_t*, uint8_t, uint64_t* addresses, uint32_t count, ui
 int ndl_memory_alloc(ndl_device_t*, size_t size, uint64_t, uint32_t host, uint32_t channel,
                      uint32_t, uint32_t, uint32_t, uint64_t* handle) {
   const Lock lock(guard);
-  if (channel >= 2) return fail(EINVAL);
+  if (channel >= fake::map().hbms()) return fail(EINVAL);
   if (machine->allocated + size > machine->options.memory_limit) return fail(ENOMEM);
   machine->allocated += size;
   auto chunk = std::make_unique<fake::Chunk>();
   chunk->bytes.assign(size, 0xCD);  // nothing is zeroed for anybody
   chunk->host = host != 0;
   uint64_t& next = host != 0 ? machine->next_host : machine->next_address[channel];
+  if (next == 0) next = fake::map().hbm_base(channel) + contract::kFirmwareReserved;
   chunk->address = next;
   next += (size + 0xFFFF) & ~uint64_t{0xFFFF};
   *handle = machine->next_handle++;
@@ -533,7 +538,7 @@ int ndl_crwl_nc_range_mark(uint32_t count, uint32_t start, uint32_t end, uint32_
 }
 int ndl_crwl_nc_range_unmark(uint64_t* bitmap, size_t) {
   const Lock lock(guard);
-  for (uint32_t c = 0; c < 64; ++c) {
+  for (uint32_t c = 0; c < 512; ++c) {
     if (nbitmap_test_bit(c, bitmap) != 0) machine->marked.erase(c);
   }
   return 0;

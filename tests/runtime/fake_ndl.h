@@ -2,7 +2,8 @@
 // addresses, a register file with a log, queue set-up records, notification rings. Between a start
 // doorbell and the next host call a tiny machine runs: it executes WRITE, EVENT_SEMAPHORE, NOTIFY,
 // DRAIN, HALT and TENSOR_TENSOR ADD on float32 of the loaded programs, and moves DMA packets
-// through the rings, so that tests see real data. One device, two cores, v2. No timing.
+// through the rings, so that tests see real data. All devices share their memory and cores. No
+// timing.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "arch/contract/address_map.h"
+
 namespace fake {
 
 struct Options {
+  contract::Gen gen = contract::Gen::kV2;
   int devices = 1;
   bool driver_present = true;
   uint64_t memory_limit = ~0ull;  // bytes that allocations may take

@@ -1,0 +1,334 @@
+#include "runtime/load/core_program.h"
+
+#include <algorithm>
+#include <bitset>
+#include <cstring>
+
+#include "contract/regs/sem.h"
+#include "driver/ndl/ndl.h"
+#include "runtime/collectives/ccl.h"
+#include "runtime/nrt/status.h"
+
+namespace nrt {
+namespace {
+
+using contract::isa::Opcode;
+using contract::isa::UpdateOp;
+using contract::isa::WaitCond;
+
+constexpr uint32_t kMaxRing = (1u << 24) - 16;     // neff.md 1.10 R-02
+constexpr uint64_t kProgramAlignment = 32 * 1024;  // neff.md 5.1
+
+struct Signals {
+  std::bitset<256> semaphores;
+  std::bitset<256> events;
+
+  void add(const contract::isa::Wait& wait) {
+    if (wait.cond == WaitCond::kNone) return;
+    const bool event = wait.cond == WaitCond::kEventSet || wait.cond == WaitCond::kEventClear;
+    (event ? events : semaphores).set(wait.id);
+  }
+  void add(const contract::isa::Update& update) {
+    if (update.op == UpdateOp::kNone) return;
+    const bool event = update.op == UpdateOp::kEventSet || update.op == UpdateOp::kEventClear;
+    (event ? events : semaphores).set(update.id);
+  }
+};
+
+Signals used_signals(const neff::Subgraph& subgraph) {
+  Signals used;
+  for (const neff::EngineProgram& program : subgraph.programs) {
+    for (const neff::ProgramStep& step : program.steps) {
+      used.add(step.instruction.wait);
+      used.add(step.instruction.read_update);
+      used.add(step.instruction.complete_update);
+    }
+    for (const neff::DmaElement& element : program.dma) {
+      if (element.semaphore) used.semaphores.set(*element.semaphore);
+      if (element.event) used.events.set(*element.event);
+    }
+  }
+  return used;
+}
+
+}  // namespace
+
+base::Status Ring::create(const std::shared_ptr<Device>& device, const MemoryPlace& place) {
+  copies = ccl::ring_copies(period.descriptors.size());
+  const uint64_t entries = static_cast<uint64_t>(period.descriptors.size()) * copies;
+  if (entries > kMaxRing) {
+    return error(NRT_RESOURCE, "DMA ring size (" + std::to_string(entries) + ") too large");
+  }
+  auto buffer = DeviceBuffer::allocate(device, entries * sizeof(contract::Descriptor), place);
+  if (!buffer) return buffer.error();
+  memory = std::move(*buffer);
+  length = static_cast<uint32_t>(entries);
+  return {};
+}
+
+base::Status Ring::upload() {
+  const size_t bytes = period.descriptors.size() * sizeof(contract::Descriptor);
+  std::vector<uint8_t> image(bytes * copies);
+  for (uint32_t i = 0; i < copies; ++i) {
+    std::memcpy(image.data() + i * bytes, period.descriptors.data(), bytes);
+  }
+  return memory.write_descriptors(0, image, receive);
+}
+
+// ---- Variables ----
+
+base::Status CoreProgram::place_variables() {
+  const neff::Subgraph& sg = subgraph_;
+  variables_.resize(sg.variables.size());
+  buffers_.resize(sg.variables.size());
+  if (sg.scratchpad_bytes > 0) {
+    auto scratchpad = core_.scratchpad(part_, sg.scratchpad_bytes);
+    if (!scratchpad) return scratchpad.error();
+    scratchpad_ = *scratchpad;
+  }
+  for (uint32_t i = 0; i < sg.variables.size(); ++i) {
+    if (base::Status s = place_variable(sg.variables[i], i); !s.ok()) return s;
+  }
+  return {};
+}
+
+base::Status CoreProgram::place_variable(const neff::Variable& variable, uint32_t index) {
+  uint32_t category = NEURON_MEMALLOC_TYPE_SCRATCHPAD_NONSHARED_DEVICE;
+  switch (variable.type) {
+    case neff::VariableType::kStateBuffer:
+      variables_[index].base = core_.map().nc(core_.nc() + part_).device;
+      return {};
+    case neff::VariableType::kInput:
+    case neff::VariableType::kOutput:
+      variables_[index].io = true;
+      return {};
+    case neff::VariableType::kVirtual:
+      variables_[index].base = scratchpad_->address() + variable.scratchpad_offset;
+      return {};
+    case neff::VariableType::kFile:
+      category = NEURON_MEMALLOC_TYPE_CONSTANTS_DEVICE;
+      break;
+    case neff::VariableType::kTmpBuf:
+      break;
+    case neff::VariableType::kPointer:
+    case neff::VariableType::kDgeTable:
+      category = NEURON_MEMALLOC_TYPE_MISC_DEVICE;
+      break;
+  }
+  auto buffer = DeviceBuffer::allocate(core_.device_ptr(), std::max<uint64_t>(variable.size, 8),
+                                       core_.place(category, variable.alignment));
+  if (!buffer) return buffer.error();
+  buffers_[index] = std::move(*buffer);
+  variables_[index].base = buffers_[index].address();
+  if (variable.type != neff::VariableType::kFile) return {};
+  if (base::Status s = buffers_[index].write(0, variable.content); !s.ok()) return s;
+  const uint64_t rest = variable.size - variable.content.size();
+  return rest > 0 ? buffers_[index].fill(variable.content.size(), 0, rest) : base::Status();
+}
+
+// Pointers and address tables name other variables; those of I/O variables are written by bind().
+base::Status CoreProgram::fill_tables() {
+  const neff::Subgraph& sg = subgraph_;
+  for (uint32_t i = 0; i < sg.variables.size(); ++i) {
+    const neff::VariableType type = sg.variables[i].type;
+    if (type != neff::VariableType::kPointer && type != neff::VariableType::kDgeTable) continue;
+    if (base::Status s = write_table(sg.variables[i], &buffers_[i]); !s.ok()) return s;
+  }
+  return {};
+}
+
+base::Status CoreProgram::write_table(const neff::Variable& variable, DeviceBuffer* memory) {
+  const neff::Subgraph& sg = subgraph_;
+  const auto index_of = [&](uint32_t var_id) {
+    return static_cast<size_t>(sg.find_variable(var_id) - sg.variables.data());
+  };
+  std::vector<uint8_t> bytes(variable.size);
+  if (variable.type == neff::VariableType::kPointer) {
+    const size_t target = index_of(variable.referenced_var_id);
+    base::store<uint64_t>(bytes.data(), variables_[target].base);
+  } else {
+    uint8_t* at = bytes.data();
+    for (const uint32_t var_id : variable.table_var_ids) {
+      const size_t target = index_of(var_id);
+      base::store<uint64_t>(at, variables_[target].base);
+      base::store<uint64_t>(at + 8, sg.variables[target].size);
+      at += 16;
+    }
+  }
+  return memory->write(0, bytes);
+}
+
+// ---- Rings ----
+
+// One queue set as one engine uses it: its triggers in program order.
+struct CoreProgram::QueueUse {
+  uint32_t queue_set = 0;
+  std::vector<const neff::ProgramStep*> triggers;
+};
+
+base::Status CoreProgram::build_rings(uint32_t last_queue) {
+  collect_signals();
+  for (const neff::EngineProgram& program : subgraph_.programs) {
+    std::vector<QueueUse> uses;
+    for (const neff::ProgramStep& step : program.steps) {
+      if (step.instruction.opcode != Opcode::kPseudoDmaTrigger) continue;
+      const uint32_t set = program.triggered_block(step)->queue;
+      auto use = std::find_if(uses.begin(), uses.end(),
+                              [&](const QueueUse& u) { return u.queue_set == set; });
+      if (use == uses.end()) use = uses.insert(uses.end(), QueueUse{set, {}});
+      use->triggers.push_back(&step);
+    }
+    const std::vector<bool> repeated = repeated_records(program);
+    for (QueueUse& use : uses) {
+      const auto bad = std::find_if(use.triggers.begin(), use.triggers.end(),
+                                    [&](const auto* step) { return repeated[step->pc]; });
+      if (use.triggers.size() > 1 && bad != use.triggers.end()) {
+        return unsupported(NRT_INVALID, "Queue set " + subgraph_.queues[use.queue_set].name +
+                                            " has several triggers and one inside a loop or branch "
+                                            "at record " +
+                                            std::to_string((*bad)->pc));
+      }
+      if (base::Status s = build_queue(program, &use, last_queue); !s.ok()) return s;
+    }
+    std::vector<Replacement>& list = replacements_[static_cast<size_t>(program.engine)];
+    std::sort(list.begin(), list.end(),
+              [](const Replacement& a, const Replacement& b) { return a.pc < b.pc; });
+  }
+  return {};
+}
+
+base::Status CoreProgram::build_queue(const neff::EngineProgram& program, QueueUse* use,
+                                      uint32_t last_queue) {
+  const neff::QueueSet& set = subgraph_.queues[use->queue_set];
+  const uint32_t queue =
+      queues_.empty()
+          ? 0
+          : 1 + std::max_element(queues_.begin(), queues_.end(), [](const auto& a, const auto& b) {
+                  return a.queue < b.queue;
+                })->queue;
+  if (queue > last_queue) {
+    return error(NRT_RESOURCE, "The program uses more queue sets than there are hardware queues");
+  }
+  const DmaContext context = dma_context();
+  const uint32_t first_engine = part_ * contract::kDmaPerNc;
+  std::vector<uint64_t> units;
+  for (uint32_t e = 0; e < set.num_queues; ++e) {
+    units.push_back(core_.map().udma(core_.dma_engine(first_engine + e)).device);
+  }
+  std::vector<QueueImage> images(set.num_queues);
+  for (const neff::ProgramStep* step : use->triggers) {
+    std::vector<const neff::DmaElement*> elements;
+    for (const uint32_t i : program.triggered_block(*step)->elements) {
+      elements.push_back(&program.dma[i]);
+    }
+    auto counts = lower_block(context, elements, &images);
+    if (!counts) return counts.error();
+    replacements_[static_cast<size_t>(program.engine)].push_back(
+        {step->pc,
+         doorbells(*counts, units, core_.map().broadcast(core_.nc() + part_).device, queue),
+         false});
+  }
+  for (uint32_t e = 0; e < set.num_queues; ++e) {
+    if (images[e].m2s.descriptors.empty()) continue;
+    HardwareQueue hardware;
+    hardware.engine = first_engine + e;
+    hardware.queue = queue;
+    hardware.m2s.period = std::move(images[e].m2s);
+    hardware.s2m.period = std::move(images[e].s2m);
+    hardware.s2m.receive = true;
+    queues_.push_back(std::move(hardware));
+  }
+  return {};
+}
+
+DmaContext CoreProgram::dma_context() const {
+  const uint32_t nc = core_.nc() + part_;
+  DmaContext context;
+  context.subgraph = &subgraph_;
+  context.variables = variables_;
+  context.one_word = core_.one_word();
+  context.semaphore_increment = core_.map().nc_semaphores(nc) + contract::sem::kInc;
+  if (core_.lnc() > 1) {
+    const uint32_t other = core_.nc() + 1 - part_;
+    context.remote_increment = core_.map().nc_semaphores(other) + contract::sem::kInc;
+  }
+  context.events = core_.map().nc_semaphores(nc) + contract::sem::kEvent;
+  context.packet_bytes = packet_bytes_from_environment();
+  return context;
+}
+
+base::Status CoreProgram::create_rings() {
+  const MemoryPlace place = core_.place(NEURON_MEMALLOC_TYPE_DMA_RINGS_DEVICE);
+  for (HardwareQueue& queue : queues_) {
+    for (Ring* ring : {&queue.m2s, &queue.s2m}) {
+      if (base::Status s = ring->create(core_.device_ptr(), place); !s.ok()) return s;
+      // Rings with I/O references get their addresses, and their place in memory, from bind().
+      if (!ring->period.io.empty()) continue;
+      if (base::Status s = ring->upload(); !s.ok()) return s;
+    }
+  }
+  return {};
+}
+
+// ---- Programs ----
+
+bool CoreProgram::has_engines() const {
+  return std::any_of(subgraph_.programs.begin(), subgraph_.programs.end(),
+                     [](const neff::EngineProgram& p) { return !p.steps.empty(); });
+}
+
+base::Status CoreProgram::build_engines(const Prologue& first) {
+  Prologue prologue = first;
+  for (const neff::EngineProgram& program : subgraph_.programs) {
+    if (program.steps.empty()) continue;
+    auto translated =
+        translate(program, replacements_[static_cast<size_t>(program.engine)], prologue);
+    if (!translated) return translated.error();
+    prologue.leader = false;
+    EngineImage image;
+    image.part = part_;
+    image.engine = program.engine;
+    image.program = std::move(*translated);
+    const uint64_t bytes = image.program.records.size() * contract::isa::kRecordBytes;
+    auto memory =
+        DeviceBuffer::allocate(core_.device_ptr(), bytes,
+                               core_.place(NEURON_MEMALLOC_TYPE_CODE_DEVICE, kProgramAlignment));
+    if (!memory) return memory.error();
+    image.memory = std::move(*memory);
+    const base::ConstByteSpan records(image.program.records[0].bytes, bytes);
+    if (base::Status s = image.memory.write(0, records); !s.ok()) return s;
+    engines_.push_back(std::move(image));
+  }
+  return {};
+}
+
+void CoreProgram::collect_signals() {
+  const Signals used = used_signals(subgraph_);
+  for (unsigned i = 0; i < used.semaphores.size(); ++i) {
+    if (used.semaphores[i]) semaphores_.push_back(static_cast<uint8_t>(i));
+    if (used.events[i]) events_.push_back(static_cast<uint8_t>(i));
+  }
+}
+
+// ---- Before an execution ----
+
+base::Status CoreProgram::rebind(const std::vector<uint64_t>& addresses) {
+  for (HardwareQueue& queue : queues_) {
+    for (Ring* ring : {&queue.m2s, &queue.s2m}) {
+      bool touched = false;
+      for (const IoReference& io : ring->period.io) {
+        if (addresses[io.variable] == 0) continue;
+        ring->period.descriptors[io.descriptor].address = addresses[io.variable] + io.offset;
+        touched = true;
+      }
+      if (!touched) continue;
+      if (base::Status s = ring->upload(); !s.ok()) return s;
+    }
+  }
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    if (addresses[i] != 0) variables_[i].base = addresses[i];
+  }
+  return fill_tables();
+}
+
+}  // namespace nrt
