@@ -38,6 +38,7 @@ class FakeHardware final : public Hardware, public pcie::HostExecutor {
   void collect(Report&) override {}
   uint64_t progress() const override { return progressed; }
   std::vector<std::string> waiting() const override { return {}; }
+  base::Status set_link(const std::string&, bool) override { return {}; }
 
   void spawn(std::string, std::function<void()> task) override {
     tasks_.push_back(std::move(task));
