@@ -77,6 +77,8 @@ struct Machine::Parts {
 };
 
 base::Status Machine::Parts::build() {
+  const base::Status numbered = check_devices(params.platform);
+  if (!numbered) return numbered;
   if (params.logger != nullptr) log = base::Log(*params.logger, "machine");
   std::vector<pcie::HostMemory*> host_memory;
   for (size_t node = 0; node < params.platform.nodes.size(); ++node) {
