@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 constexpr base::Ps kOverlapStep = base::us(10);
 // How much simulated time passes between looks at stop(); a few milliseconds of wall time at worst.
 constexpr base::Ps kEpochStep = base::ms(1);
-constexpr milliseconds kPoll{100};
+constexpr milliseconds kPoll{500};
 constexpr milliseconds kLook{500};  // between looks for progress
 constexpr milliseconds kStuckAfter{3000};
 

@@ -82,6 +82,8 @@ class Launch(unittest.TestCase):
                          ["0 3 0 2 node-3", "1 3 1 2 node-3", "2 3 0 1 node-1"])
         self.assertEqual(self.lines(f"mpiexec -n 3 --map-by node -H node-1:2,node-2:2 {show}"),
                          ["0 3 0 2 node-1", "1 3 0 1 node-2", "2 3 1 2 node-1"])
+        self.assertEqual(self.lines(f"mpirun -n 3 --oversubscribe -H node-1,node-2 {show}"),
+                         ["0 3 0 2 node-1", "1 3 1 2 node-1", "2 3 0 1 node-2"])
         names = "sh -c 'echo $OMPI_COMM_WORLD_RANK $(uname -n)'"
         two = ["0 node-0", "1 node-1"]
         self.assertEqual(self.lines(f"mpirun -np 2 --hosts 127.0.0.1,127.0.0.1 {names}"), two)
@@ -97,6 +99,8 @@ class Launch(unittest.TestCase):
                             "sh -c 'echo [$LOCAL][$GIVEN][$SET]; pwd'", cwd="/usr")
         self.assertEqual(output, ["[1,0]<stdout>:/usr", "[1,0]<stdout>:[1][2][3]",
                                   "[1,1]<stdout>:/usr", "[1,1]<stdout>:[][2][3]"])
+        self.assertEqual(self.on("mpirun --mca a b echo --mca c d")[0], "--mca c d\n")
+        self.assertEqual(self.on("mpirun -H 'node-2:*' uname -n")[0], "node-2\n")
         self.assertEqual(self.on("echo in | mpirun -np 2 -npernode 1 cat")[0], "in\n")
 
     def test_mpirun_refuses(self):
