@@ -56,6 +56,7 @@ struct Machine::Parts {
   std::unique_ptr<driver::NodeServer> server;
   std::unique_ptr<MainLoop> loop;
   base::Ps slice = 0;
+  uint64_t late_faults = 0;  // while the machine was at work
 
   ~Parts() {
     // A driver task that still waits keeps references to all of this. The process is about to
@@ -76,6 +77,8 @@ struct Machine::Parts {
 };
 
 base::Status Machine::Parts::build() {
+  const base::Status numbered = check_devices(params.platform);
+  if (!numbered) return numbered;
   if (params.logger != nullptr) log = base::Log(*params.logger, "machine");
   std::vector<pcie::HostMemory*> host_memory;
   for (size_t node = 0; node < params.platform.nodes.size(); ++node) {
@@ -203,6 +206,18 @@ void Machine::stop() {
   parts_->loop->stop();
 }
 
+void Machine::set_link(std::string link, bool up, std::function<void(const base::Status&)> done) {
+  Parts* parts = parts_.get();
+  parts->loop->post([parts, link = std::move(link), up, done = std::move(done)](bool at_rest) {
+    const base::Status status = parts->hardware->set_link(link, up);
+    if (status) {
+      parts->log.info("link {} is {}", link, up ? "up" : "down");
+      if (!at_rest) ++parts->late_faults;
+    }
+    done(status);
+  });
+}
+
 Report Machine::take_report() {
   Parts& parts = *parts_;
   const MachineParams& params = parts.params;
@@ -217,6 +232,7 @@ Report Machine::take_report() {
   report.add_activities("request", activities.requests);
   report.add_activities("barrier release", activities.releases);
   report.add_slices(parts.loop->take_slices());
+  report.add_late_faults(std::exchange(parts.late_faults, 0));
   parts.hardware->collect(report);
   for (auto& each : parts.drivers) {
     driver::Counters& counters = each->mutable_counters();

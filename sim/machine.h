@@ -2,6 +2,7 @@
 // device-node server in front. Everything of a machine is reachable from here; one per process.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,9 @@ class Machine {
   // The calling thread becomes the kernel thread until stop() or a failure of the machine.
   base::Status serve();
   void stop();  // any thread
+  // Any thread: takes a link down or up (Hardware::set_link) between two steps of the machine.
+  // `done` is called on the kernel thread.
+  void set_link(std::string link, bool up, std::function<void(const base::Status&)> done);
   // Between serve() calls, on the same thread: lets clients that have ended go, then says what
   // happened since the last report.
   Report take_report();

@@ -49,6 +49,7 @@ base::Status take_options(Words& words, const std::vector<Option>& options) {
       if (++at >= words.size()) return usage(word, "needs a value");
       value = words[at];
     }
+    if (option->pair && ++at >= words.size()) return usage(word, "needs two values");
     if (!option->action) continue;
     base::Status done = option->action(value);
     if (!done) return done;

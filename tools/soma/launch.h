@@ -24,6 +24,7 @@ struct Option {
   std::vector<std::string> names;
   bool value = false;
   std::function<base::Status(const std::string&)> action;
+  bool pair = false;  // a second value follows, which nobody reads
 };
 
 // Takes options off the front of `words` until the first word that is none. Long names may have one

@@ -148,64 +148,89 @@ std::vector<Option> options(Request& request) {
 
 base::Status parse(Words& words, Request& request) {
   std::vector<Option> known = options(request);
-  known.push_back({{"mca", "gmca"}, true, {}});
-  // "--mca NAME VALUE": an option of two values, which only an MPI library would read.
-  for (size_t at = 0; at + 2 < words.size() && words[at] != "--"; ++at) {
-    if (words[at] != "--mca" && words[at] != "-mca") continue;
-    words.erase(words.begin() + static_cast<std::ptrdiff_t>(at) + 2);
-  }
+  known.push_back({{"mca", "gmca"}, true, {}, true});
   return take_options(words, known);
 }
 
-// The node of every rank.
-base::Result<std::vector<uint32_t>> place(const Running& machine, const Request& request) {
+// Nodes in the order of the request, and how many ranks each takes.
+struct Allocation {
   std::vector<uint32_t> nodes;
   std::map<uint32_t, uint32_t> slots;
+};
+
+base::Result<Allocation> allocate(const Running& machine, const Request& request) {
+  Allocation all;
   if (request.hosts.empty()) {
-    for (uint32_t node = 0; node < machine.nodes(); ++node) nodes.push_back(node);
-    for (const uint32_t node : nodes) slots[node] = kUnlimited;
-  } else {
-    const auto listed = nodes_of(machine, request.hosts);
-    if (!listed) return listed.error();
-    for (size_t entry = 0; entry < listed->size(); ++entry) {
-      const uint32_t node = (*listed)[entry];
-      if (slots.count(node) == 0) nodes.push_back(node);
-      slots[node] += request.slots[entry];
+    for (uint32_t node = 0; node < machine.nodes(); ++node) {
+      all.nodes.push_back(node);
+      all.slots[node] = kUnlimited;
     }
+    return all;
   }
-  uint32_t wanted = request.ranks;
-  if (wanted == 0 && request.per_node != 0) {
-    wanted = request.per_node * static_cast<uint32_t>(nodes.size());
+  const auto listed = nodes_of(machine, request.hosts);
+  if (!listed) return listed.error();
+  for (size_t entry = 0; entry < listed->size(); ++entry) {
+    const uint32_t node = (*listed)[entry];
+    if (all.slots.count(node) == 0) all.nodes.push_back(node);
+    all.slots[node] += request.slots[entry];
   }
-  if (wanted == 0 && request.hosts.empty()) wanted = 1;
+  return all;
+}
+
+// As many as asked for, else as there are slots; a node without a limit then counts as one.
+uint32_t ranks_wanted(const Request& request, const Allocation& all) {
+  if (request.ranks != 0) return request.ranks;
+  if (request.hosts.empty() && request.per_node == 0) return 1;
+  uint32_t wanted = 0;
+  for (const auto& [node, slots] : all.slots) {
+    wanted += request.per_node != 0 ? request.per_node : slots >= kUnlimited ? 1 : slots;
+  }
+  return wanted;
+}
+
+// The node of every rank, in blocks or in turn.
+base::Result<std::vector<uint32_t>> place(const Running& machine, const Request& request) {
+  const auto all = allocate(machine, request);
+  if (!all) return all.error();
+  const uint32_t wanted = ranks_wanted(request, *all);
+  std::map<uint32_t, uint32_t> counts;
+  uint32_t placed = 0;
+  const auto add = [&](uint32_t node, uint32_t limit) {
+    const bool room = placed < wanted && counts[node] < limit;
+    counts[node] += room ? 1 : 0;
+    placed += room ? 1 : 0;
+    return room;
+  };
+  const auto limit = [&](uint32_t node) {
+    return request.per_node != 0 ? request.per_node : all->slots.at(node);
+  };
   std::vector<uint32_t> ranks;
-  const auto full = [&] { return wanted != 0 && ranks.size() >= wanted; };
-  if (request.by_node) {
-    for (uint32_t round = 0; !full() && round < kUnlimited; ++round) {
-      const size_t before = ranks.size();
-      for (const uint32_t node : nodes) {
-        if (!full() && (round < slots[node] || request.oversubscribe)) ranks.push_back(node);
+  const auto in_turn = [&](bool beyond_limits) {
+    for (bool any = true; any;) {
+      any = false;
+      for (const uint32_t node : all->nodes) {
+        if (!add(node, beyond_limits ? kUnlimited : limit(node))) continue;
+        any = true;
+        if (request.by_node) ranks.push_back(node);
       }
-      if (ranks.size() == before) break;
     }
+  };
+  if (request.by_node) {
+    in_turn(false);
   } else {
-    for (const uint32_t node : nodes) {
-      const uint32_t here = request.per_node != 0 ? request.per_node : slots[node];
-      for (uint32_t slot = 0; slot < here && !full(); ++slot) ranks.push_back(node);
+    for (const uint32_t node : all->nodes) {
+      while (add(node, limit(node))) {
+      }
     }
-    for (size_t at = 0; request.oversubscribe && request.per_node == 0 && !full(); ++at) {
-      if (wanted == 0) break;
-      ranks.push_back(nodes[at % nodes.size()]);
-    }
-    std::stable_sort(ranks.begin(), ranks.end(), [&](uint32_t a, uint32_t b) {
-      return std::find(nodes.begin(), nodes.end(), a) < std::find(nodes.begin(), nodes.end(), b);
-    });
   }
-  if (ranks.size() < wanted) {
+  if (request.oversubscribe && request.per_node == 0) in_turn(true);
+  if (placed < wanted) {
     return base::Error{base::Fault::kUsage, 0, "mpirun",
                        "there are not enough slots for " + std::to_string(wanted) +
-                           " ranks: the hosts given have " + std::to_string(ranks.size())};
+                           " ranks: the hosts given have " + std::to_string(placed)};
   }
+  if (request.by_node) return ranks;
+  for (const uint32_t node : all->nodes) ranks.insert(ranks.end(), counts[node], node);
   return ranks;
 }
 

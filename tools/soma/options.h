@@ -53,6 +53,12 @@ struct ExecOptions {
   std::vector<std::string> command;
 };
 
+struct FaultOptions {
+  std::optional<std::string> name;
+  std::string link;
+  bool up = false;
+};
+
 struct QemuOptions {
   MachineOptions machine;
   std::string revision = "silicon";
@@ -92,6 +98,7 @@ void describe_registers(const config::Platform& platform, bool unsupported, bool
 int run(const RunOptions& options);
 int up(const UpOptions& options);
 int exec(const ExecOptions& options);
+int fault(const FaultOptions& options);
 int down(const std::string& name);
 int qemu(const QemuOptions& options);
 int vfio_user(const VfioUserOptions& options);

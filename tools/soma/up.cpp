@@ -54,6 +54,7 @@ base::Status serve(Session& session, ControlServer& control) {
 
 // The background process; tells `parent` (a pipe) when it is ready or why it is not.
 int background(const UpOptions& options, base::UniqueFd parent) {
+  raise_file_limit();
   const auto tell = [&](const std::string& text) {
     [[maybe_unused]] const ssize_t n = ::write(parent.get(), text.data(), text.size());
     parent.reset();
@@ -78,10 +79,13 @@ int background(const UpOptions& options, base::UniqueFd parent) {
   auto session = Session::create(options.machine, std::move(*directory));
   if (!session) return refuse(session.error());
   sim::Machine& machine = (*session)->machine();
-  auto control = ControlServer::start((*session)->directory(), [&](const std::string& word) {
+  ControlServer::Handlers handlers;
+  handlers.direct = [&](const auto& request) { return serve_link(machine, request); };
+  handlers.queued = [&](const std::string& word) {
     if (word == "down") watchdog.arm(kEndPatience);
     machine.stop();
-  });
+  };
+  auto control = ControlServer::start((*session)->directory(), true, std::move(handlers));
   if (!control) return refuse(control.error());
   write_info({(*session)->directory(), machine.socket_path(), options.machine.clock,
               machine.host_names()});
@@ -100,11 +104,11 @@ int background(const UpOptions& options, base::UniqueFd parent) {
 }
 
 // The machine that the command names, else the one around this process, else the one without name.
-base::Result<Running> machine_for(const ExecOptions& options, bool& enclosing) {
-  auto around = options.name ? std::nullopt : find_enclosing();
+base::Result<Running> machine_for(const std::optional<std::string>& name, bool& enclosing) {
+  auto around = name ? std::nullopt : find_enclosing();
   enclosing = around.has_value();
   if (around) return std::move(*around);
-  return find_named(options.name.value_or(kDefaultName));
+  return find_named(name.value_or(kDefaultName));
 }
 
 // Inside a command of the machine everything but the node is in place already.
@@ -147,7 +151,7 @@ int up(const UpOptions& options) {
 int exec(const ExecOptions& options) {
   Supervisor child;
   bool enclosing = false;
-  const auto running = machine_for(options, enclosing);
+  const auto running = machine_for(options.name, enclosing);
   if (!running) return fail(running.error());
   const uint32_t node = options.node.value_or(enclosing ? own_node() : 0);
   if (node >= running->nodes()) {
@@ -183,6 +187,18 @@ int exec(const ExecOptions& options) {
     return code != 0 ? code : exit_code(base::Fault::kIo);
   }
   return code;
+}
+
+int fault(const FaultOptions& options) {
+  bool enclosing = false;
+  const auto running = machine_for(options.name, enclosing);
+  if (!running) return fail(running.error());
+  const std::string word = (options.up ? "link up " : "link down ") + options.link;
+  const auto answer = ask(running->directory, word);
+  if (!answer) return fail(answer.error());
+  if (*answer == "ok") return 0;
+  complain(*answer);
+  return kExitUsage;
 }
 
 int down(const std::string& name) {
