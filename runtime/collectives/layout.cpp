@@ -29,7 +29,7 @@ Layout::Layout(const Shape& shape, uint32_t engines, uint32_t cc_count)
     next += event.lane ? kWindow : 1;
   }
   signals_ = *std::max_element(used.begin(), used.end());
-  std::fill(used.begin(), used.end(), join() + 1);
+  std::fill(used.begin(), used.end(), threads_end() + 1);
   for (uint32_t c = 0; c < shape.channels; ++c) {
     channels_.push_back(used[slot(c)]);
     used[slot(c)] += kWindow + 1;

@@ -17,6 +17,7 @@ namespace ccl {
 namespace {
 
 using contract::AddressMap;
+using contract::cc_program::kThreads;
 using contract::cc_program::Op;
 
 constexpr size_t kMaxSources = 16;
@@ -66,10 +67,13 @@ class Lowering {
     EngineRange engines;
   };
   struct Channel {
-    std::vector<bool> ordered;  // by ordinal: the step has bytes
-    uint32_t completed = 0;     // ordered steps waited for
-    uint32_t fanned_out = 0;    // fan-out steps in flight
-    uint32_t next_engine = 0;   // of steps on one engine
+    std::vector<bool> ordered;       // by ordinal: the step has bytes
+    uint32_t completed = 0;          // ordered steps waited for
+    uint32_t fanned_out = 0;         // fan-out steps in flight
+    uint32_t next_engine = 0;        // in the share
+    std::vector<uint32_t> followed;  // steps that later ones follow without a wait
+    // By engines: the last step with a DMB.
+    std::map<std::pair<uint32_t, uint32_t>, uint32_t> fences;
   };
 
   base::Error broken(const std::string& what) const {
@@ -153,7 +157,12 @@ class Lowering {
     return !copy || address(step.sources[0]) != address(step.destinations[0]);
   }
 
-  ProgramWriter& program(uint32_t channel) { return programs_[layout_.slot(channel)]; }
+  ProgramWriter& program(uint32_t channel) {
+    return writer(layout_.slot(channel), layout_.thread(channel));
+  }
+  ProgramWriter& writer(uint32_t slot, uint32_t thread) {
+    return programs_[slot * kThreads + thread];
+  }
 
   // ---- Waiting
 
@@ -201,25 +210,43 @@ class Lowering {
     return issued.fan_out ? c.fanned_out != 0 : issued.ordinal >= c.completed;
   }
 
-  // True if the parts of `step` and `before` on different engines of one range do not meet: one
-  // engine, or equal cuts and every pair of overlapping ranges coincides. Then queue order with a
-  // DMB is enough.
-  bool same_engine_only(const Step& before, const Step& step, const EngineRange& engines) const {
-    if (engines.count == 1) return true;
-    if (before.bytes != step.bytes) return false;
-    const auto meet_badly = [&](const std::vector<Range>& a, const std::vector<Range>& b) {
-      for (const Range& x : a) {
-        for (const Range& y : b) {
-          const uint64_t px = address(x);
-          const uint64_t py = address(y);
-          if (px != py && px < py + step.bytes && py < px + step.bytes) return true;
-        }
+  // What it takes that a step starts when an earlier one, whose engines it uses too, is complete.
+  enum class Order : uint8_t {
+    kQueue,  // nothing: they touch different bytes, and signals follow the data of their queue
+    kFence,  // a DMB, if they use the same engines: what they share is on one engine
+    kWait,   // the CC-core waits
+  };
+
+  // Ranges that overlap: none, the same ones with equal cuts over the engines, or any.
+  Order meet(const std::vector<Range>& a, uint64_t a_bytes, const std::vector<Range>& b,
+             uint64_t b_bytes, bool one_engine) const {
+    Order order = Order::kQueue;
+    for (const Range& x : a) {
+      for (const Range& y : b) {
+        const uint64_t px = address(x);
+        const uint64_t py = address(y);
+        if (px >= py + b_bytes || py >= px + a_bytes) continue;
+        if (!one_engine && (px != py || a_bytes != b_bytes)) return Order::kWait;
+        order = Order::kFence;
       }
-      return false;
-    };
-    return !meet_badly(before.destinations, step.sources) &&
-           !meet_badly(before.sources, step.destinations) &&
-           !meet_badly(before.destinations, step.destinations);
+    }
+    return order;
+  }
+
+  Order order_of(uint32_t id, const Step& step, const EngineRange& engines) const {
+    const Step& before = steps_[id];
+    const EngineRange& used = issued_[id].engines;
+    const bool same = used.first == engines.first && used.count == engines.count;
+    // Its signals say that the earlier step is complete, so they must follow all of its parts.
+    const bool covered =
+        engines.first <= used.first && used.first + used.count <= engines.first + engines.count;
+    if (!covered) return Order::kWait;
+    const bool one = engines.count == 1;
+    const Order order =
+        std::max({meet(before.destinations, before.bytes, step.sources, step.bytes, one),
+                  meet(before.sources, before.bytes, step.destinations, step.bytes, one),
+                  meet(before.destinations, before.bytes, step.destinations, step.bytes, one)});
+    return order == Order::kFence && !same ? Order::kWait : order;
   }
 
   // Steps take the engines of the share in turns.
@@ -253,28 +280,65 @@ class Lowering {
     for (uint32_t c = 0; c < shape_.channels; ++c) close(c);
   }
 
-  // Makes the step follow those in its `after`: chooses its engines, true if it needs a DMB.
+  // The steps that this one must follow: its own `after`, and what earlier steps of the channel
+  // follow without having been waited for: steps start in their order.
+  std::vector<uint32_t> predecessors(const Step& step) {
+    std::vector<uint32_t>& followed = channels_[step.channel].followed;
+    for (const uint32_t id : step.after) {
+      if (std::find(followed.begin(), followed.end(), id) == followed.end()) followed.push_back(id);
+    }
+    return followed;
+  }
+
+  void forget_completed(const Step& step) {
+    std::vector<uint32_t>& followed = channels_[step.channel].followed;
+    followed.erase(std::remove_if(followed.begin(), followed.end(),
+                                  [&](uint32_t id) { return !in_flight(step, id); }),
+                   followed.end());
+  }
+
+  // Engines that can queue the step behind one that it follows: those, or more that contain them.
+  EngineRange engines_behind(const EngineRange& used, const Step& step) const {
+    EngineRange engines = used;
+    engines.count = std::max(used.count, layout_.engines_of(step.bytes, 1));
+    const uint32_t base = layout_.first_engine(step.channel);
+    engines.first = base + (used.first - base) / engines.count * engines.count;
+    return engines;
+  }
+
+  // Makes a step with bytes follow its predecessors: chooses its engines, true if it needs a DMB.
   bool follow(const Step& step, EngineRange* engines) {
+    const std::vector<uint32_t> ids = predecessors(step);
+    // A fan-out spreads over the engines: its steps do not queue behind one of them.
+    const bool spread = step.fan_out && fan_outs_[issuing_] > 1;
+    const auto leader = std::find_if(ids.begin(), ids.end(), [&](uint32_t id) {
+      return in_flight(step, id) && !issued_[id].fan_out;
+    });
+    *engines = spread || leader == ids.end() ? next_engines(step)
+                                             : engines_behind(issued_[*leader].engines, step);
     bool barrier = false;
-    for (const uint32_t id : step.after) {
-      if (!in_flight(step, id) || issued_[id].fan_out ||
-          !same_engine_only(steps_[id], step, issued_[id].engines)) {
-        continue;
-      }
-      *engines = issued_[id].engines;
-      barrier = true;
-      break;
-    }
-    if (!barrier) *engines = next_engines(step);
-    for (const uint32_t id : step.after) {
+    for (const uint32_t id : ids) {
       if (!in_flight(step, id)) continue;
-      const bool queued = barrier && !issued_[id].fan_out &&
-                          same_engine_only(steps_[id], step, *engines) &&
-                          issued_[id].engines.first == engines->first &&
-                          issued_[id].engines.count == engines->count;
-      if (!queued) complete(step.channel, id);
+      const Order order = order_of(id, step, *engines);
+      if (spread || issued_[id].fan_out || order == Order::kWait) {
+        complete(step.channel, id);
+      } else if (order == Order::kFence && !fenced(step.channel, *engines, id)) {
+        barrier = true;
+      }
     }
+    forget_completed(step);
+    if (barrier) channels_[step.channel].fences[key(*engines)] = issuing_;
     return barrier;
+  }
+
+  static std::pair<uint32_t, uint32_t> key(const EngineRange& engines) {
+    return {engines.first, engines.count};
+  }
+
+  // A later step than `id` on these engines has a DMB: what comes now queues behind it.
+  bool fenced(uint32_t channel, const EngineRange& engines, uint32_t id) const {
+    const auto fence = channels_[channel].fences.find(key(engines));
+    return fence != channels_[channel].fences.end() && fence->second > id;
   }
 
   void complete(uint32_t channel, uint32_t id) {
@@ -312,9 +376,10 @@ class Lowering {
     if (issued.data) {
       transfer.barrier = follow(step, &transfer.engines);
     } else {
-      for (const uint32_t id : step.after) {
+      for (const uint32_t id : predecessors(step)) {
         if (in_flight(step, id)) complete(step.channel, id);
       }
+      forget_completed(step);
     }
     for (const Wait& wait : step.waits) wait_event(wait);
     transfer.signals = targets(step);
@@ -340,7 +405,7 @@ class Lowering {
     descriptors_.add(transfer);
     for (uint32_t i = 0; i < transfer.engines.count; ++i) {
       const uint32_t engine = transfer.engines.first + i;
-      programs_[slot].ring(engine, descriptors_.take_new(engine));
+      program(step.channel).ring(engine, descriptors_.take_new(engine));
     }
   }
 
@@ -357,13 +422,32 @@ class Lowering {
     return out;
   }
 
+  // Threads of a CC-core with steps, besides the first.
+  std::vector<uint32_t> threads(uint32_t slot) const {
+    std::vector<bool> used(kThreads, false);
+    for (const Step& step : steps_) {
+      if (layout_.slot(step.channel) == slot) used[layout_.thread(step.channel)] = true;
+    }
+    std::vector<uint32_t> out;
+    for (uint32_t thread = 1; thread < kThreads; ++thread) {
+      if (used[thread]) out.push_back(thread);
+    }
+    return out;
+  }
+
   void start() {
-    for (uint32_t i = 0; i < own_.cc_count; ++i) programs_.emplace_back(own_, options_.broadcast);
+    for (uint32_t i = 0; i < own_.cc_count * kThreads; ++i) {
+      programs_.emplace_back(own_, options_.broadcast);
+    }
     for (const uint32_t slot : helpers()) {
-      programs_[0].emit(Op::kWrite, options_.triggers[slot],
+      writer(0, 0).emit(Op::kWrite, options_.triggers[slot],
                         own_.cc_window(slot) + contract::cc::kTrigger);
     }
-    if (options_.notify) programs_[0].emit(Op::kNotify, contract::cc_notify::kOpStart, 0);
+    if (options_.notify) writer(0, 0).emit(Op::kNotify, contract::cc_notify::kOpStart, 0);
+    for (uint32_t slot = 0; slot < own_.cc_count; ++slot) {
+      // Where the thread's program begins is known at the end.
+      for (const uint32_t thread : threads(slot)) writer(slot, 0).emit(Op::kFork, thread, 0);
+    }
   }
 
   void finish() {
@@ -373,16 +457,50 @@ class Lowering {
       }
       complete_fan_out(c);
     }
+    for (uint32_t slot = 0; slot < own_.cc_count; ++slot) {
+      const std::vector<uint32_t> others = threads(slot);
+      const uint32_t ended = own_.cc[slot].completion_base + Layout::threads_end();
+      for (const uint32_t thread : others) {
+        writer(slot, thread).emit(Op::kSemAdd, 1, increment(own_, slot, ended));
+        writer(slot, thread).emit(Op::kEnd, 0, 0);
+      }
+      if (others.empty()) continue;
+      writer(slot, 0).wait(Op::kSemWait, ended, static_cast<uint32_t>(others.size()));
+    }
     const std::vector<uint32_t> others = helpers();
     const uint32_t join = own_.cc[0].completion_base + Layout::join();
     for (const uint32_t slot : others) {
-      programs_[slot].emit(Op::kDone, 1, increment(own_, 0, join));
+      writer(slot, 0).emit(Op::kDone, 1, increment(own_, 0, join));
     }
     if (!others.empty()) {
-      programs_[0].wait(Op::kSemWait, join, static_cast<uint32_t>(others.size()));
+      writer(0, 0).wait(Op::kSemWait, join, static_cast<uint32_t>(others.size()));
     }
-    if (options_.notify) programs_[0].emit(Op::kNotify, contract::cc_notify::kOpEnd, 0);
-    programs_[0].emit(Op::kDone, completion_.value, completion_.address);
+    if (options_.notify) writer(0, 0).emit(Op::kNotify, contract::cc_notify::kOpEnd, 0);
+    writer(0, 0).emit(Op::kDone, completion_.value, completion_.address);
+  }
+
+  // The programs of a CC-core's threads, one behind the other, first to last.
+  CcProgram join_threads(uint32_t slot) {
+    CcProgram all = rolled(writer(slot, 0).take());
+    for (const uint32_t thread : threads(slot)) {
+      const auto begin = static_cast<uint32_t>(all.size());
+      for (contract::cc_program::Record& record : all) {
+        const bool fork = record.op == static_cast<uint8_t>(Op::kFork) && record.address == 0;
+        if (fork && record.imm == thread) {
+          record.imm = begin;
+          record.address = 1;  // not looked at by the CC-core: found
+          break;
+        }
+      }
+      CcProgram program = rolled(writer(slot, thread).take());
+      relocate(&program, begin);
+      all.insert(all.end(), program.begin(), program.end());
+    }
+    return all;
+  }
+
+  static CcProgram rolled(CcProgram program) {
+    return program.size() > kRollAbove ? roll_loops(program) : program;
   }
 
   base::Result<Lowered> result() {
@@ -391,9 +509,8 @@ class Lowering {
     out.queue = own_.queue;
     out.channel_buffer = shape_.channel_bytes;
     out.rings = descriptors_.take();
-    for (ProgramWriter& writer : programs_) {
-      CcProgram program = writer.take();
-      if (program.size() > kRollAbove) program = roll_loops(program);
+    for (uint32_t slot = 0; slot < own_.cc_count; ++slot) {
+      CcProgram program = join_threads(slot);
       if (program.size() > contract::cc_program::kMaxRecords) {
         return resource("a program of " + std::to_string(program.size()) +
                         " records; a CC-core holds " +
@@ -413,7 +530,7 @@ class Lowering {
   PlanOptions options_;
   Layout layout_;
   Descriptors descriptors_;
-  std::vector<ProgramWriter> programs_;  // by CC-core
+  std::vector<ProgramWriter> programs_;  // by CC-core and thread
   std::vector<Channel> channels_;
   std::vector<Issued> issued_;
   std::vector<uint32_t> taken_;                             // by event: signals of a lane

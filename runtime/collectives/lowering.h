@@ -30,14 +30,19 @@ class Layout {
   // CC-core that runs the channel. Channels with a common engine have a common CC-core: the order
   // of doorbells is the order of the ring.
   uint32_t slot(uint32_t channel) const { return channel % engines_ % cc_count_; }
+  // Thread of that CC-core: channels do not wait for each other while there are threads enough.
+  uint32_t thread(uint32_t channel) const {
+    return channel % engines_ / cc_count_ % contract::cc_program::kThreads;
+  }
 
   // Semaphores, from signal_base: of the n-th signal to an event.
   uint32_t signal(uint32_t event, uint32_t n) const {
     return events_[event] + (lanes_[event] ? n % kWindow : 0);
   }
   uint32_t signals() const { return signals_; }
-  // From completion_base: the end of the other CC-cores' programs; own steps.
+  // From completion_base: the end of the other CC-cores' programs, of the own threads; own steps.
   static constexpr uint32_t join() { return 0; }
+  static constexpr uint32_t threads_end() { return 1; }
   uint32_t done(uint32_t channel, uint32_t ordinal) const {
     return channels_[channel] + ordinal % kWindow;
   }

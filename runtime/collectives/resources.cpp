@@ -124,7 +124,7 @@ base::Result<RankResources> deserialize(const uint8_t* data, size_t size) {
 void relocate(CcProgram* program, uint32_t base) {
   for (Record& record : *program) {
     const auto op = static_cast<Op>(record.op);
-    if (op == Op::kBranch || op == Op::kLoop) record.imm += base;
+    if (op == Op::kBranch || op == Op::kLoop || op == Op::kFork) record.imm += base;
   }
 }
 

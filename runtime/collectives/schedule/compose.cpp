@@ -8,7 +8,7 @@ namespace {
 
 // Above this a rank would start more transfers, and exchange more handshakes, than a second hop
 // costs (50 to 100 ns each against 2 us).
-constexpr uint32_t kMaxDirectRanks = 64;
+constexpr uint32_t kMaxDirectTransfers = 64;
 constexpr uint32_t kChipWidth = 4;  // destinations of a step within a chip
 
 Section held(const Section& section) {
@@ -111,6 +111,23 @@ std::vector<uint32_t> rotated(const Cube& cube, size_t node_axes, uint32_t core)
   return axes;
 }
 
+// What a member holds at any time of a gather is then contiguous, and so is what it sends in a
+// reduction.
+void sort_by_axes(std::vector<uint32_t>* column, Cube* cube) {
+  std::vector<uint32_t> ranks(column->size());
+  std::vector<uint32_t> codes(column->size());
+  for (size_t i = 0; i < column->size(); ++i) {
+    size_t place = 0;
+    for (size_t k = 0; k < cube->axes.size(); ++k) {
+      if ((cube->codes[i] & cube->axes[k]) != 0) place |= size_t{1} << k;
+    }
+    ranks[place] = (*column)[i];
+    codes[place] = cube->codes[i];
+  }
+  *column = std::move(ranks);
+  cube->codes = std::move(codes);
+}
+
 }  // namespace
 
 std::vector<std::vector<uint32_t>> one_team(uint32_t ranks) {
@@ -160,12 +177,14 @@ void add_mesh_reduce(ChainBuilder* builder, const ChipShape& shape, TeamsPtr tea
   }
 }
 
-void add_mesh_gather(ChainBuilder* builder, const ChipShape& shape, TeamsPtr teams, bool reduced) {
+void add_mesh_gather(ChainBuilder* builder, const ChipShape& shape, TeamsPtr teams, Before before) {
   if (shape.most_chips == 1) {
-    if (!reduced) builder->add<DirectGather>(std::move(teams), kChipWidth);
+    if (before != Before::kReduce) builder->add<DirectGather>(std::move(teams), kChipWidth);
   } else if (shape.most_cores > 1 && shape.landing) {
-    builder->add<LandingGather>(std::move(teams), shape.chips, reduced);
-  } else if (shape.most_cores == 1 || !shape.uniform || teams->largest_team() <= kMaxDirectRanks) {
+    constexpr Mates kMates[] = {Mates::kInputs, Mates::kShared, Mates::kMade};
+    builder->add<LandingGather>(std::move(teams), shape.chips, kMates[static_cast<size_t>(before)]);
+  } else if (shape.most_cores == 1 || !shape.uniform ||
+             teams->largest_team() * teams->section(0, 0).size() <= kMaxDirectTransfers) {
     builder->add<DirectGather>(std::move(teams), 1);
   } else {
     std::vector<std::vector<uint32_t>> chips;
@@ -176,7 +195,7 @@ void add_mesh_gather(ChainBuilder* builder, const ChipShape& shape, TeamsPtr tea
   }
 }
 
-std::optional<CubePlan> cube_plan(const Group& group, const Teams& teams) {
+std::optional<CubePlan> cube_plan(const Group& group, const Teams& teams, ColumnOrder order) {
   const ChipShape shape = chip_shape(group, teams);
   if (!shape.uniform) return std::nullopt;
   CubePlan plan;
@@ -198,6 +217,9 @@ std::optional<CubePlan> cube_plan(const Group& group, const Teams& teams) {
   for (const Cube& cube : plan.cubes) {
     if (cube.axes.size() != plan.cubes.front().axes.size()) return std::nullopt;
   }
+  for (size_t c = 0; c < plan.columns.size() && order == ColumnOrder::kByAxes; ++c) {
+    sort_by_axes(&plan.columns[c], &plan.cubes[c]);
+  }
   auto mates = std::make_shared<std::vector<std::vector<uint32_t>>>(group.ranks());
   for (const auto& chip : plan.chips) {
     for (const uint32_t rank : chip) (*mates)[rank] = chip;
@@ -207,16 +229,23 @@ std::optional<CubePlan> cube_plan(const Group& group, const Teams& teams) {
 }
 
 void add_cube_reduce(ChainBuilder* builder, const CubePlan& plan, const TeamsPtr& teams,
-                     Readers readers) {
-  builder->add<Halving>(column_teams(plan.columns, teams), plan.cubes, plan.mates, readers);
-}
-
-void add_cube_gather(ChainBuilder* builder, const CubePlan& plan, const TeamsPtr& teams) {
+                     bool gathered, Readers readers) {
   if (plan.cubes.front().axes.empty()) {
-    builder->add<DirectGather>(teams, kChipWidth);
+    builder->add<ReadReduce>(teams, gathered);
     return;
   }
-  builder->add<Doubling>(column_teams(plan.columns, teams), plan.cubes);
+  builder->add<Halving>(column_teams(plan.columns, teams), plan.cubes, plan.mates, readers,
+                        gathered);
+}
+
+void add_cube_gather(ChainBuilder* builder, const CubePlan& plan, const TeamsPtr& teams,
+                     Before before) {
+  const bool ahead = before == Before::kReduce;
+  if (plan.cubes.front().axes.empty()) {
+    if (!ahead) builder->add<DirectGather>(teams, kChipWidth);
+    return;
+  }
+  builder->add<Doubling>(column_teams(plan.columns, teams), plan.cubes, ahead);
   if (plan.chips.front().size() > 1) {
     builder->add<DirectGather>(chip_gather_teams(plan.chips, plan.columns, teams), kChipWidth);
   }

@@ -24,8 +24,9 @@ ChipShape chip_shape(const Group& group, const Teams& teams);
 // Scatter and reduce. `gathered`: add_mesh_gather() of the same teams comes next.
 void add_mesh_reduce(ChainBuilder* builder, const ChipShape& shape, TeamsPtr teams, bool gathered,
                      Readers readers);
-// Gather. `reduced`: after add_mesh_reduce() with `gathered`.
-void add_mesh_gather(ChainBuilder* builder, const ChipShape& shape, TeamsPtr teams, bool reduced);
+// Gather. `before`: what has made the sections; add_mesh_reduce() with `gathered` is kReduce.
+enum class Before : uint8_t { kNothing, kReduce, kOther };
+void add_mesh_gather(ChainBuilder* builder, const ChipShape& shape, TeamsPtr teams, Before before);
 
 // Teams whose chips form a hypercube (2.8.2): for every local core the ranks of all chips.
 struct CubePlan {
@@ -34,12 +35,17 @@ struct CubePlan {
   std::vector<std::vector<uint32_t>> chips;    // ranks
   MatesPtr mates;
 };
+// Members of a column: as their chips are numbered, or such that every step of the cube moves
+// neighbours (for operations whose chunks may have any number).
+enum class ColumnOrder : uint8_t { kByChip, kByAxes };
 // Empty where the chips of a team are no power of two, or no sub-cube of the torus.
-std::optional<CubePlan> cube_plan(const Group& group, const Teams& teams);
+std::optional<CubePlan> cube_plan(const Group& group, const Teams& teams, ColumnOrder order);
 
+// `gathered`, `before`: as for the mesh.
 void add_cube_reduce(ChainBuilder* builder, const CubePlan& plan, const TeamsPtr& teams,
-                     Readers readers);
-void add_cube_gather(ChainBuilder* builder, const CubePlan& plan, const TeamsPtr& teams);
+                     bool gathered, Readers readers);
+void add_cube_gather(ChainBuilder* builder, const CubePlan& plan, const TeamsPtr& teams,
+                     Before before);
 
 // Sizes that cannot overflow 64 bits in any schedule.
 bool sane_size(const OpRequest& request);

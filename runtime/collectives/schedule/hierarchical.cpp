@@ -24,6 +24,7 @@ struct Grid {
 
   uint32_t x() const { return static_cast<uint32_t>(nodes.size()); }
   uint32_t y() const { return static_cast<uint32_t>(columns.size()); }
+  uint32_t rank(uint32_t x, uint32_t y) const { return nodes[x][y]; }
 };
 
 std::optional<Grid> grid_of(const Group& group) {
@@ -49,32 +50,42 @@ std::optional<Grid> grid_of(const Group& group) {
   return grid;
 }
 
-// Where the chunk of rank (x, y) is at a stage.
+// Where the chunk of rank (x, y) is at a stage. Outlives the Hierarchy.
 using ChunkAt = std::function<Piece(uint32_t x, uint32_t y)>;
 
 class Hierarchy {
  public:
   Hierarchy(ChainBuilder* builder, const OpRequest& request, const Group& group, Grid grid)
-      : builder_(builder), request_(request), group_(group), grid_(std::move(grid)) {
+      : builder_(builder),
+        request_(request),
+        group_(group),
+        grid_(std::make_shared<const Grid>(std::move(grid))) {
     const uint64_t chunk = chunk_of(request, group.ranks(), 0).bytes;
-    mesh_outside_ = grid_.x() <= kMeshNodes || chunk * grid_.x() <= kMeshNodeBytes;
+    mesh_outside_ = grid_->x() <= kMeshNodes || chunk * grid_->x() <= kMeshNodeBytes;
     mesh_inside_ = report_size(request) < kMeshInsideBytes;
   }
 
   void add(const Layout& layout) {
     switch (request_.kind) {
       case OpKind::kAllGather:
-        gather_outside([=](uint32_t x, uint32_t y) { return layout.gathered(rank(x, y)); });
-        gather_inside([=](uint32_t x, uint32_t y) { return layout.held(rank(x, y)); });
+        gather_outside([layout, grid = grid_](uint32_t x, uint32_t y) {
+          return layout.gathered(grid->rank(x, y));
+        });
+        gather_inside([layout, grid = grid_](uint32_t x, uint32_t y) {
+          return layout.held(grid->rank(x, y));
+        });
         break;
       case OpKind::kReduceScatter:
         reduce_scatter(layout);
         break;
       default:
         // Sections of the nodes' ranks are contiguous.
-        reduce_inside([=](uint32_t x, uint32_t y) { return layout.reduced(y * grid_.x() + x); },
+        reduce_inside([layout, grid = grid_](
+                          uint32_t x, uint32_t y) { return layout.reduced(y * grid->x() + x); },
                       Readers::kFollowed);
-        const ChunkAt held = [=](uint32_t x, uint32_t y) { return layout.held(y * grid_.x() + x); };
+        const ChunkAt held = [layout, grid = grid_](uint32_t x, uint32_t y) {
+          return layout.held(y * grid->x() + x);
+        };
         reduce_outside(held);
         gather_outside(held);
         gather_inside(held);
@@ -82,35 +93,35 @@ class Hierarchy {
   }
 
  private:
-  uint32_t rank(uint32_t x, uint32_t y) const { return grid_.nodes[x][y]; }
+  bool all_reduce() const { return request_.kind == OpKind::kAllReduce; }
 
   void reduce_scatter(const Layout& layout) {
     const uint64_t chunk = layout.largest();
-    const Spot partial = builder_->reserve(chunk * grid_.x());
+    const Spot partial = builder_->reserve(chunk * grid_->x());
     reduce_inside(
-        [=](uint32_t x, uint32_t y) {
-          Piece piece = layout.reduced(rank(x, y));
+        [partial, chunk, layout, grid = grid_](uint32_t x, uint32_t y) {
+          Piece piece = layout.reduced(grid->rank(x, y));
           piece.to = partial + x * chunk;
           return piece;
         },
         Readers::kTellEnd);
-    reduce_outside([=](uint32_t x, uint32_t y) {
-      Piece piece = layout.reduced(rank(x, y));
+    reduce_outside([partial, chunk, layout, grid = grid_](uint32_t x, uint32_t y) {
+      Piece piece = layout.reduced(grid->rank(x, y));
       piece.from = partial + x * chunk;
       return piece;
     });
   }
 
   TeamsPtr inside(const ChunkAt& chunk) const {
-    const uint32_t nodes = grid_.x();
-    return make_teams(grid_.nodes, group_.ranks(), [=](uint32_t, uint32_t y) {
+    const uint32_t nodes = grid_->x();
+    return make_teams(grid_->nodes, group_.ranks(), [nodes, chunk](uint32_t, uint32_t y) {
       Section out;
       for (uint32_t x = 0; x < nodes; ++x) append_piece(&out, chunk(x, y));
       return out;
     });
   }
   TeamsPtr outside(const ChunkAt& chunk) const {
-    return make_teams(grid_.columns, group_.ranks(), [=](uint32_t y, uint32_t x) {
+    return make_teams(grid_->columns, group_.ranks(), [chunk](uint32_t y, uint32_t x) {
       Section out;
       append_piece(&out, chunk(x, y));
       return out;
@@ -118,12 +129,12 @@ class Hierarchy {
   }
 
   std::optional<CubePlan> cube(const Teams& teams, bool mesh) const {
-    return mesh ? std::nullopt : cube_plan(group_, teams);
+    return mesh ? std::nullopt : cube_plan(group_, teams, ColumnOrder::kByChip);
   }
   void reduce_inside(const ChunkAt& chunk, Readers readers) {
     const TeamsPtr teams = inside(chunk);
     if (const auto plan = cube(*teams, mesh_inside_)) {
-      add_cube_reduce(builder_, *plan, teams, readers);
+      add_cube_reduce(builder_, *plan, teams, false, readers);
     } else {
       add_mesh_reduce(builder_, chip_shape(group_, *teams), teams, false, readers);
     }
@@ -131,15 +142,15 @@ class Hierarchy {
   void gather_inside(const ChunkAt& chunk) {
     const TeamsPtr teams = inside(chunk);
     if (const auto plan = cube(*teams, mesh_inside_)) {
-      add_cube_gather(builder_, *plan, teams);
+      add_cube_gather(builder_, *plan, teams, Before::kOther);
     } else {
-      add_mesh_gather(builder_, chip_shape(group_, *teams), teams, false);
+      add_mesh_gather(builder_, chip_shape(group_, *teams), teams, Before::kOther);
     }
   }
   void reduce_outside(const ChunkAt& chunk) {
     const TeamsPtr teams = outside(chunk);
     if (const auto plan = cube(*teams, mesh_outside_)) {
-      add_cube_reduce(builder_, *plan, teams, Readers::kFollowed);
+      add_cube_reduce(builder_, *plan, teams, all_reduce(), Readers::kFollowed);
     } else {
       builder_->add<SlotReduce>(teams);
     }
@@ -147,7 +158,7 @@ class Hierarchy {
   void gather_outside(const ChunkAt& chunk) {
     const TeamsPtr teams = outside(chunk);
     if (const auto plan = cube(*teams, mesh_outside_)) {
-      add_cube_gather(builder_, *plan, teams);
+      add_cube_gather(builder_, *plan, teams, all_reduce() ? Before::kReduce : Before::kNothing);
     } else {
       builder_->add<DirectGather>(teams, 1);
     }
@@ -156,7 +167,7 @@ class Hierarchy {
   ChainBuilder* builder_;
   OpRequest request_;
   Group group_;
-  Grid grid_;
+  std::shared_ptr<const Grid> grid_;
   bool mesh_outside_ = false;
   bool mesh_inside_ = false;
 };

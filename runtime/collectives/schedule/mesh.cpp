@@ -32,9 +32,11 @@ double link_rate(contract::Gen gen) {
 }
 
 // B* of 2.7.4.
-bool single_step_pays(const OpRequest& request, const Group& group) {
+bool single_step_pays(const OpRequest& request, const Group& group,
+                      const ScheduleOptions& options) {
   const double n = group.ranks();
   if (group.ranks() > kMaxOneStepRanks) return false;
+  if (request.input_bytes > options.slot_bytes / group.ranks()) return false;  // 2.16
   if (group.ranks() == 2) return true;  // two steps send as much
   return static_cast<double>(request.input_bytes) <=
          kHopNs * link_rate(group.topology.gen) / ((n - 1) * (1 - 2 / n));
@@ -67,11 +69,11 @@ void add_all_reduce(ChainBuilder* builder, const OpRequest& request, const Group
                         request.input_bytes <= kChipOneStepBytes / std::max(ranks - 1, 1u);
   if (shape.most_chips == 1 && !options.in_place && one_step) {
     builder->add<ReadReduce>(whole_buffer(request, ranks), false);
-  } else if (shape.most_chips > 1 && single_step_pays(request, group)) {
+  } else if (shape.most_chips > 1 && single_step_pays(request, group, options)) {
     builder->add<SlotReduce>(whole_buffer(request, ranks));
   } else {
     add_mesh_reduce(builder, shape, sections, true, Readers::kFollowed);
-    add_mesh_gather(builder, shape, chunks(ranks, layout, &Layout::gathered), true);
+    add_mesh_gather(builder, shape, chunks(ranks, layout, &Layout::gathered), Before::kReduce);
   }
 }
 
@@ -98,7 +100,7 @@ base::Result<Schedule> mesh(const OpRequest& request, const Group& group,
     add_all_reduce(&builder, request, group, options);
   } else if (request.kind == OpKind::kAllGather) {
     const TeamsPtr sections = chunks(ranks, layout, &Layout::gathered);
-    add_mesh_gather(&builder, chip_shape(group, *sections), sections, false);
+    add_mesh_gather(&builder, chip_shape(group, *sections), sections, Before::kNothing);
   } else {
     const TeamsPtr sections = chunks(ranks, layout, &Layout::reduced);
     add_mesh_reduce(&builder, chip_shape(group, *sections), sections, false, Readers::kTellEnd);

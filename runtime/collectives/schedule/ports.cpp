@@ -43,22 +43,20 @@ Port port_of(char letter) {
 }
 
 Port opposite(Port port) {
-  constexpr std::array<Port, 6> kOpposite = {Port::kSouth, Port::kNorth, Port::kWest,
-                                             Port::kEast,  Port::kRight, Port::kLeft};
+  constexpr std::array<Port, 4> kOpposite = {Port::kSouth, Port::kNorth, Port::kWest, Port::kEast};
   return kOpposite[static_cast<size_t>(port)];
 }
 
-// Nodes of an UltraServer stand on a ring of four; half way is left or right by the row, so that
-// both are used.
-Port z_port(uint32_t from, uint32_t to, uint32_t device) {
-  switch ((to + kSide - from) % kSide) {
-    case 1:
-      return Port::kRight;
-    case 3:
-      return Port::kLeft;
-    default:
-      return device / kSide % 2 == 0 ? Port::kRight : Port::kLeft;
-  }
+// Nodes of an UltraServer stand on a ring of four: the shorter way round, half way round even nodes
+// go up and odd ones down.
+bool goes_up(uint32_t from, uint32_t to) {
+  const uint32_t up = (to + kSide - from) % kSide;
+  return up == kSide / 2 ? from % 2 == 0 : up < kSide / 2;
+}
+
+// The cable between a node and the next one is left, or right, for both.
+Port cable_after(uint32_t node) {
+  return node % 2 == 0 ? Port::kLeft : Port::kRight;
 }
 
 struct Torus {
@@ -72,12 +70,13 @@ Torus torus_of(const ChipRanks& chip) {
 
 Port first_move(const Torus& from, const Torus& to) {
   const std::vector<Port> moves = torus_route(from.device, to.device);
-  return moves.empty() ? z_port(from.server, to.server, from.device) : moves.front();
+  if (!moves.empty()) return moves.front();
+  return cable_after(goes_up(from.server, to.server) ? from.server : from.server + kSide - 1);
 }
 
 Port entry(const Torus& from, const Torus& to) {
-  if (from.server != to.server) return opposite(z_port(from.server, to.server, to.device));
-  return opposite(torus_route(from.device, to.device).back());
+  if (from.server == to.server) return opposite(torus_route(from.device, to.device).back());
+  return cable_after(goes_up(from.server, to.server) ? to.server + kSide - 1 : to.server);
 }
 
 }  // namespace

@@ -13,12 +13,28 @@ namespace {
 constexpr uint64_t kHalvesFromBytes = 64 * 1024;  // of a chunk
 constexpr size_t kHalvesMaxAxes = 4;
 
-TeamsPtr sections(uint32_t ranks, const Layout& layout, Piece (Layout::*piece)(uint32_t) const) {
+// `numbers`: chunk of every rank.
+TeamsPtr sections(const std::vector<uint32_t>& numbers, const Layout& layout,
+                  Piece (Layout::*piece)(uint32_t) const) {
+  const uint32_t ranks = static_cast<uint32_t>(numbers.size());
   return make_teams(one_team(ranks), ranks, [=](uint32_t, uint32_t member) {
     Section out;
-    append_piece(&out, (layout.*piece)(member));
+    append_piece(&out, (layout.*piece)(numbers[member]));
     return out;
   });
+}
+
+// The chunks of an all-reduce may have any number: the ranks of a column get neighbours, so that
+// every step is one transfer.
+std::vector<uint32_t> chunk_numbers(const OpRequest& request, const CubePlan& plan,
+                                    std::vector<uint32_t> numbers) {
+  uint32_t next = 0;
+  for (const auto& column : plan.columns) {
+    for (const uint32_t rank : column) {
+      if (request.kind == OpKind::kAllReduce) numbers[rank] = next++;
+    }
+  }
+  return numbers;
 }
 
 }  // namespace
@@ -35,8 +51,12 @@ base::Result<Schedule> rdh(const OpRequest& request, const Group& group,
   }
   ChainBuilder builder(Algorithm::kRdh, request, group, options);
   const Layout whole(request, ranks, options.in_place);
-  const std::optional<CubePlan> plan = cube_plan(group, *sections(ranks, whole, &Layout::held));
+  std::vector<uint32_t> numbers = one_team(ranks).front();
+  const std::optional<CubePlan> plan =
+      cube_plan(group, *sections(numbers, whole, &Layout::held),
+                reduce && gather ? ColumnOrder::kByAxes : ColumnOrder::kByChip);
   if (!plan) return not_eligible(Algorithm::kRdh, "the chips of the group are no sub-cube");
+  numbers = chunk_numbers(request, *plan, std::move(numbers));
   const bool halves = options.max_channels > 1 &&
                       chunk_of(request, ranks, 0).bytes >= kHalvesFromBytes &&
                       plan->cubes.front().axes.size() <= kHalvesMaxAxes;
@@ -46,10 +66,13 @@ base::Result<Schedule> rdh(const OpRequest& request, const Group& group,
     if (ranks == 1 && options.in_place) break;
     const Layout layout(request, ranks, options.in_place, {b, blocks});
     if (reduce) {
-      add_cube_reduce(&builder, *plan, sections(ranks, layout, &Layout::reduced),
+      add_cube_reduce(&builder, *plan, sections(numbers, layout, &Layout::reduced), gather,
                       gather ? Readers::kFollowed : Readers::kTellEnd);
     }
-    if (gather) add_cube_gather(&builder, *plan, sections(ranks, layout, &Layout::gathered));
+    if (gather) {
+      add_cube_gather(&builder, *plan, sections(numbers, layout, &Layout::gathered),
+                      reduce ? Before::kReduce : Before::kNothing);
+    }
   }
   return builder.take();
 }

@@ -180,6 +180,12 @@ Schedule ChainBuilder::take() {
 }
 
 Chunk Layout::chunk(uint32_t n) const {
+  if (request_.kind == OpKind::kAllReduce) {
+    // Chunks of the block rather than blocks of chunks: neighbours stay contiguous.
+    const Chunk block = part_of({0, request_.input_bytes}, block_.count, block_.number);
+    const Chunk part = chunk_of(block.bytes, ranks_, n);
+    return {block.offset + part.offset, part.bytes};
+  }
   const Chunk whole = chunk_of(request_, ranks_, n);
   return part_of(whole, block_.count, block_.number);
 }

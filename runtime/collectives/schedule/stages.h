@@ -84,7 +84,7 @@ class ChipReduce : public Stage {
  private:
   std::vector<Seat> served(const ChipView& me) const;
   bool active(const ChipView& me) const;  // folds anything
-  void fold_chip(RankProgram* program, const ChipView& me, const Seat& to) const;
+  std::vector<uint32_t> fold_chip(RankProgram* program, const ChipView& me, const Seat& to) const;
   void fold_slots(RankProgram* program, const ChipView& me) const;
   Spot slot(uint32_t chip) const { return slots_ + chip * slot_bytes_; }
 
@@ -99,13 +99,19 @@ class ChipReduce : public Stage {
   uint32_t end_ = 0;
 };
 
+// What the members of a chip know of each other's sections when a gather begins.
+enum class Mates : uint8_t {
+  kInputs,  // they lie at their owners since the start of the operation
+  kMade,    // they lie at their owners, made by an earlier stage: the owners say when
+  kShared,  // every member of the chip holds them all
+};
+
 // Two-step all-gather of 2.7.2, with the landing rule of Trn2: owners write the sections of their
 // chip to the landing core of every other chip, which writes them to its mates. Written straight
-// to the outputs, so that no channel buffer is needed. `shared`: all members of a chip already
-// hold the sections of the chip.
+// to the outputs, so that no channel buffer is needed.
 class LandingGather : public Stage {
  public:
-  LandingGather(ChainBuilder* builder, TeamsPtr teams, TeamChipsPtr chips, bool shared);
+  LandingGather(ChainBuilder* builder, TeamsPtr teams, TeamChipsPtr chips, Mates mates);
   void touches(uint32_t rank, std::set<uint32_t>* peers) const override;
   void touchers(uint32_t rank, std::set<uint32_t>* peers) const override;
   void append(RankProgram* program) const override;
@@ -119,14 +125,19 @@ class LandingGather : public Stage {
   bool spreads(const ChipView& me) const;               // anything to its mates
   void send_chip(RankProgram* program, const ChipView& me, uint32_t chip) const;
   void spread(RankProgram* program, const ChipView& me, const Section& pieces) const;
-  void tell_end(RankProgram* program, const ChipView& me, uint32_t last) const;
+  void tell(RankProgram* program, const std::vector<uint32_t>& mates, uint32_t event) const;
+
+  bool shared() const { return mates_ == Mates::kShared; }
+  std::vector<uint32_t> read(const ChipView& me) const;     // mates that this core reads
+  std::vector<uint32_t> readers(const ChipView& me) const;  // mates that read this core
 
   TeamsPtr teams_;
   TeamChipsPtr chips_;
-  bool shared_;
+  Mates mates_;
   uint32_t landed_;
   uint32_t data_;
   uint32_t end_ = 0;
+  uint32_t made_ = 0;
 };
 
 // Teams as hypercubes: member j has code codes[j], a permutation of 0..2^p-1.
@@ -143,9 +154,9 @@ using MatesPtr = std::shared_ptr<const std::vector<std::vector<uint32_t>>>;
 // transfer and the sum is rounded once per step that carries it.
 class Halving : public Stage {
  public:
-  // `mates`: for every rank the ranks whose data it folds, itself among them.
+  // `ahead`: the sum goes to the first partner of the doubling that follows, too.
   Halving(ChainBuilder* builder, TeamsPtr teams, std::vector<Cube> cubes, MatesPtr mates,
-          Readers readers);
+          Readers readers, bool ahead);
   void touches(uint32_t rank, std::set<uint32_t>* peers) const override;
   void touchers(uint32_t rank, std::set<uint32_t>* peers) const override;
   void append(RankProgram* program) const override;
@@ -154,6 +165,7 @@ class Halving : public Stage {
   struct Run;
   class Walk;
   std::vector<Range> operands(uint32_t rank, const Run& run) const;
+  void fold_own(RankProgram* program, const std::vector<Run>& own) const;
   bool active(uint32_t rank) const;  // folds anything
   void add_partners(uint32_t rank, bool sent, std::set<uint32_t>* peers) const;
 
@@ -161,15 +173,17 @@ class Halving : public Stage {
   std::vector<Cube> cubes_;
   MatesPtr mates_;
   Readers readers_;
+  bool ahead_;
   std::vector<Spot> slots_;     // by step
   std::vector<uint32_t> data_;  // by step
   uint32_t end_ = 0;
+  uint32_t done_ = 0;  // sum of the partner, ahead
 };
 
-// Doubling of 2.8.
+// Doubling of 2.8. `ahead`: without the first step, which Halving has done.
 class Doubling : public Stage {
  public:
-  Doubling(ChainBuilder* builder, TeamsPtr teams, std::vector<Cube> cubes);
+  Doubling(ChainBuilder* builder, TeamsPtr teams, std::vector<Cube> cubes, bool ahead);
   void touches(uint32_t rank, std::set<uint32_t>* peers) const override;
   void touchers(uint32_t rank, std::set<uint32_t>* peers) const override;
   void append(RankProgram* program) const override;
@@ -180,7 +194,8 @@ class Doubling : public Stage {
 
   TeamsPtr teams_;
   std::vector<Cube> cubes_;
-  std::vector<uint32_t> data_;  // by step
+  uint32_t first_;              // step
+  std::vector<uint32_t> data_;  // by step, from the first
 };
 
 }  // namespace ccl

@@ -131,16 +131,22 @@ void ChipReduce::touchers(uint32_t rank, std::set<uint32_t>* peers) const {
 }
 
 // Folds the data of the own chip for one rank into its slot for this chip.
-void ChipReduce::fold_chip(RankProgram* program, const ChipView& me, const Seat& to) const {
+std::vector<uint32_t> ChipReduce::fold_chip(RankProgram* program, const ChipView& me,
+                                            const Seat& to) const {
+  std::vector<uint32_t> steps;
   const uint32_t target = me.rank(to.team, to.member);
   uint64_t offset = 0;
   for (const Piece& piece : me.section(to.team, to.member)) {
     StepEdit step = program->fold(piece.bytes, all_at(me.chip_ranks(), piece.from),
                                   {at(target, slot(me.chip()) + offset)});
-    if (target != program->rank()) step.signal(target, data_);
-    program->fan_out(&step);
+    if (target != program->rank()) {
+      step.signal(target, data_);
+      program->fan_out(&step);
+    }
+    steps.push_back(step.id());
     offset += piece.bytes;
   }
+  return steps;
 }
 
 void ChipReduce::fold_slots(RankProgram* program, const ChipView& me) const {
@@ -178,13 +184,12 @@ void ChipReduce::fold_slots(RankProgram* program, const ChipView& me) const {
 
 void ChipReduce::append(RankProgram* program) const {
   const ChipView me(*teams_, *chips_, program->rank());
-  fold_chip(program, me, {me.chip(), me.core()});
-  const uint32_t local = program->last_fan_out();
+  const std::vector<uint32_t> local = fold_chip(program, me, {me.chip(), me.core()});
   for (const Seat& to : served(me)) fold_chip(program, me, to);
   const uint32_t last = program->last_fan_out();
   const size_t own = me.section(me.chip(), me.core()).size();
   program->wait(data_, static_cast<uint32_t>((me.chips() - 1) * own));
-  program->after(local);
+  for (const uint32_t step : local) program->after(step);
   fold_slots(program, me);
   const std::vector<uint32_t> mates = me.mates();
   if (readers_ == Readers::kTellEnd) {
@@ -205,13 +210,14 @@ void ChipReduce::append(RankProgram* program) const {
   program->wait(shared_, static_cast<uint32_t>(signals));
 }
 
-LandingGather::LandingGather(ChainBuilder* builder, TeamsPtr teams, TeamChipsPtr chips, bool shared)
+LandingGather::LandingGather(ChainBuilder* builder, TeamsPtr teams, TeamChipsPtr chips, Mates mates)
     : teams_(std::move(teams)),
       chips_(std::move(chips)),
-      shared_(shared),
+      mates_(mates),
       landed_(builder->event()),
       data_(builder->event()) {
-  if (!shared_) end_ = builder->event();
+  if (!shared()) end_ = builder->event();
+  if (mates_ == Mates::kMade) made_ = builder->event();
 }
 
 // The sections of a chip, as they lie in an output.
@@ -227,7 +233,7 @@ Section LandingGather::of_chip(const ChipView& me, uint32_t chip) const {
 
 // Steps in which a chip's sections travel to another chip.
 uint32_t LandingGather::sent_steps(const ChipView& me, uint32_t chip) const {
-  if (shared_) return static_cast<uint32_t>(of_chip(me, chip).size());
+  if (shared()) return static_cast<uint32_t>(of_chip(me, chip).size());
   size_t steps = 0;
   for (uint32_t c = 0; c < me.cores(chip); ++c) steps += me.section(chip, c).size();
   return static_cast<uint32_t>(steps);
@@ -253,11 +259,12 @@ std::vector<uint32_t> LandingGather::landed(const ChipView& me, uint32_t core) c
 }
 
 bool LandingGather::reads(const ChipView& me, uint32_t core) const {
-  return !shared_ && core != me.core() && !sent(me).empty() && !me.section(me.chip(), core).empty();
+  return !shared() && core != me.core() && !sent(me).empty() &&
+         !me.section(me.chip(), core).empty();
 }
 
 bool LandingGather::spreads(const ChipView& me) const {
-  if (!shared_ && !me.section(me.chip(), me.core()).empty()) return true;
+  if (!shared() && !me.section(me.chip(), me.core()).empty()) return true;
   for (const uint32_t s : landed(me, me.core())) {
     if (!of_chip(me, s).empty()) return true;
   }
@@ -293,7 +300,7 @@ void LandingGather::send_chip(RankProgram* program, const ChipView& me, uint32_t
     step.signal(to, landed_);
     program->fan_out(&step);
   };
-  if (shared_) {
+  if (shared()) {
     for (const Piece& piece : of_chip(me, me.chip())) send(piece, program->rank());
     return;
   }
@@ -316,38 +323,53 @@ void LandingGather::spread(RankProgram* program, const ChipView& me, const Secti
   }
 }
 
-// Mates whose inputs were read until step `last`.
-void LandingGather::tell_end(RankProgram* program, const ChipView& me, uint32_t last) const {
-  std::vector<uint32_t> read;
-  uint32_t readers = 0;
+std::vector<uint32_t> LandingGather::read(const ChipView& me) const {
+  std::vector<uint32_t> out;
   for (uint32_t c = 0; c < me.cores(me.chip()); ++c) {
-    const uint32_t mate = me.rank(me.chip(), c);
-    if (reads(me, c)) read.push_back(mate);
-    readers += reads(ChipView(*teams_, *chips_, mate), me.core());
+    if (reads(me, c)) out.push_back(me.rank(me.chip(), c));
   }
-  if (!read.empty()) {
-    program->after(last);
-    StepEdit end = program->handshake();
-    signal_peers(&end, read, program->rank(), end_);
+  return out;
+}
+
+std::vector<uint32_t> LandingGather::readers(const ChipView& me) const {
+  std::vector<uint32_t> out;
+  for (const uint32_t mate : me.mates()) {
+    if (reads(ChipView(*teams_, *chips_, mate), me.core())) out.push_back(mate);
   }
-  program->wait_at_end(end_, readers);
+  return out;
+}
+
+// To mates, if there are any; then as many are expected.
+void LandingGather::tell(RankProgram* program, const std::vector<uint32_t>& mates,
+                         uint32_t event) const {
+  if (mates.empty()) return;
+  StepEdit step = program->handshake();
+  signal_peers(&step, mates, program->rank(), event);
 }
 
 void LandingGather::append(RankProgram* program) const {
   const ChipView me(*teams_, *chips_, program->rank());
+  if (mates_ == Mates::kMade) {
+    tell(program, readers(me), made_);
+    program->wait(made_, static_cast<uint32_t>(read(me).size()));
+  }
   for (const uint32_t d : sent(me)) send_chip(program, me, d);
   const uint32_t last = program->last_fan_out();
-  if (!shared_) spread(program, me, me.section(me.chip(), me.core()));
+  if (!shared()) spread(program, me, me.section(me.chip(), me.core()));
 
   size_t arriving = 0;
   for (const uint32_t s : landed(me, me.core())) arriving += sent_steps(me, s);
   program->wait(landed_, static_cast<uint32_t>(arriving));
   for (const uint32_t s : landed(me, me.core())) spread(program, me, of_chip(me, s));
-  tell_end(program, me, last);
+  if (!shared()) {
+    if (!read(me).empty()) program->after(last);
+    tell(program, read(me), end_);
+    program->wait_at_end(end_, static_cast<uint32_t>(readers(me).size()));
+  }
   size_t signals = 0;
   for (uint32_t c = 0; c < me.cores(me.chip()); ++c) {
     if (c == me.core()) continue;
-    if (!shared_) signals += me.section(me.chip(), c).size();
+    if (!shared()) signals += me.section(me.chip(), c).size();
     for (const uint32_t s : landed(me, c)) signals += of_chip(me, s).size();
   }
   program->wait(data_, static_cast<uint32_t>(signals));

@@ -92,11 +92,12 @@ std::vector<Halving::Run> Halving::Walk::runs(const std::vector<uint32_t>& set, 
 }
 
 Halving::Halving(ChainBuilder* builder, TeamsPtr teams, std::vector<Cube> cubes, MatesPtr mates,
-                 Readers readers)
+                 Readers readers, bool ahead)
     : teams_(std::move(teams)),
       cubes_(std::move(cubes)),
       mates_(std::move(mates)),
-      readers_(readers) {
+      readers_(readers),
+      ahead_(ahead) {
   const uint64_t section = teams_->largest_section();
   const size_t steps = cubes_.front().axes.size();
   for (size_t k = 0; k < steps; ++k) {
@@ -104,6 +105,7 @@ Halving::Halving(ChainBuilder* builder, TeamsPtr teams, std::vector<Cube> cubes,
     data_.push_back(builder->event());
   }
   if (readers_ == Readers::kTellEnd) end_ = builder->event();
+  if (ahead_) done_ = builder->event();
 }
 
 bool Halving::active(uint32_t rank) const {
@@ -143,6 +145,27 @@ std::vector<Range> Halving::operands(uint32_t rank, const Run& run) const {
   return out;
 }
 
+void Halving::fold_own(RankProgram* program, const std::vector<Run>& own) const {
+  const uint32_t rank = program->rank();
+  const Seat seat = teams_->seats[rank];
+  const Cube& cube = cubes_[seat.team];
+  std::vector<uint32_t> folds;
+  const uint32_t other =
+      ahead_ ? member_with(cube, cube.codes[seat.member] ^ cube.axes.front()) : seat.member;
+  const uint32_t partner = teams_->of(rank)[other];
+  for (const Run& run : own) {
+    std::vector<Range> destinations = {at(rank, run.to)};
+    if (ahead_) destinations.push_back(at(partner, run.to));
+    StepEdit step = program->fold(run.bytes, operands(rank, run), std::move(destinations));
+    if (ahead_) step.signal(partner, done_);
+    folds.push_back(step.id());
+  }
+  for (const uint32_t fold : folds) program->after(fold);
+  if (ahead_) {
+    program->wait(done_, static_cast<uint32_t>(teams_->section(seat.team, other).size()));
+  }
+}
+
 void Halving::append(RankProgram* program) const {
   const uint32_t rank = program->rank();
   const Seat seat = teams_->seats[rank];
@@ -159,11 +182,7 @@ void Halving::append(RankProgram* program) const {
     program->wait(data_[k], static_cast<uint32_t>(walk.runs(walk.side(k, false)).size()));
     walk.keep(k, slots_[k]);
   }
-  std::vector<uint32_t> folds;
-  for (const Run& run : walk.runs(walk.kept(), false)) {
-    folds.push_back(program->fold(run.bytes, operands(rank, run), {at(rank, run.to)}).id());
-  }
-  for (const uint32_t fold : folds) program->after(fold);
+  fold_own(program, walk.runs(walk.kept(), false));
   const auto& mates = (*mates_)[rank];
   if (readers_ != Readers::kTellEnd || mates.size() < 2) return;
   uint32_t readers = 0;
@@ -177,9 +196,9 @@ void Halving::append(RankProgram* program) const {
   }
 }
 
-Doubling::Doubling(ChainBuilder* builder, TeamsPtr teams, std::vector<Cube> cubes)
-    : teams_(std::move(teams)), cubes_(std::move(cubes)) {
-  for (size_t k = 0; k < cubes_.front().axes.size(); ++k) data_.push_back(builder->event());
+Doubling::Doubling(ChainBuilder* builder, TeamsPtr teams, std::vector<Cube> cubes, bool ahead)
+    : teams_(std::move(teams)), cubes_(std::move(cubes)), first_(ahead ? 1 : 0) {
+  for (size_t k = first_; k < cubes_.front().axes.size(); ++k) data_.push_back(builder->event());
 }
 
 uint32_t Doubling::partner(const Seat& seat, uint32_t step) const {
@@ -189,14 +208,14 @@ uint32_t Doubling::partner(const Seat& seat, uint32_t step) const {
 
 void Doubling::touches(uint32_t rank, std::set<uint32_t>* peers) const {
   const Seat seat = teams_->seats[rank];
-  for (uint32_t k = 0; k < data_.size(); ++k) {
+  for (uint32_t k = first_; k < first_ + data_.size(); ++k) {
     if (!held(seat, k).empty()) peers->insert(teams_->of(rank)[partner(seat, k)]);
   }
 }
 
 void Doubling::touchers(uint32_t rank, std::set<uint32_t>* peers) const {
   const Seat seat = teams_->seats[rank];
-  for (uint32_t k = 0; k < data_.size(); ++k) {
+  for (uint32_t k = first_; k < first_ + data_.size(); ++k) {
     const uint32_t other = partner(seat, k);
     if (!held({seat.team, other}, k).empty()) peers->insert(teams_->of(rank)[other]);
   }
@@ -222,7 +241,7 @@ void Doubling::append(RankProgram* program) const {
   const uint32_t rank = program->rank();
   const Seat seat = teams_->seats[rank];
   uint32_t copied = kNoId;
-  for (uint32_t k = 0; k < data_.size(); ++k) {
+  for (uint32_t k = first_; k < first_ + data_.size(); ++k) {
     const uint32_t other = partner(seat, k);
     const uint32_t to = teams_->of(rank)[other];
     for (const Piece& piece : held(seat, k)) {
@@ -231,11 +250,11 @@ void Doubling::append(RankProgram* program) const {
       const bool copies = k == 0 && !(piece.from == piece.to);
       if (copies) destinations.push_back(at(rank, piece.to));
       StepEdit step = program->move(piece.bytes, {at(rank, piece.from)}, std::move(destinations));
-      step.signal(to, data_[k]);
+      step.signal(to, data_[k - first_]);
       program->fan_out(&step);
       if (copies) copied = step.id();
     }
-    program->wait(data_[k], static_cast<uint32_t>(held({seat.team, other}, k).size()));
+    program->wait(data_[k - first_], static_cast<uint32_t>(held({seat.team, other}, k).size()));
     if (k == 0) program->after(copied);
   }
 }
