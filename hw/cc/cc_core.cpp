@@ -258,13 +258,15 @@ bool CcCore::read32(uint64_t address, uint32_t* value) {
   return context_.fabric.read32(address, *value);
 }
 bool CcCore::write32(uint64_t address, uint32_t value) {
-  return address % 4 == 0 && context_.fabric.write32(address, value);
+  uint8_t bytes[4];
+  base::store(bytes, value);
+  return address % 4 == 0 && context_.fabric.store(address, {bytes, sizeof bytes});
 }
 bool CcCore::read(uint64_t address, void* to, size_t bytes) {
   return context_.fabric.read(address, {static_cast<uint8_t*>(to), bytes});
 }
 bool CcCore::write(uint64_t address, const void* from, size_t bytes) {
-  return context_.fabric.write(address, {static_cast<const uint8_t*>(from), bytes});
+  return context_.fabric.store(address, {static_cast<const uint8_t*>(from), bytes});
 }
 
 void CcCore::notify(contract::NqType type, uint32_t payload, uint32_t pc, uint32_t info) {

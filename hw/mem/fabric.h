@@ -110,6 +110,8 @@ class Fabric {
   bool write(uint64_t address, base::ConstByteSpan from, bool debug = false);
   bool read32(uint64_t address, uint32_t& value, bool debug = false);
   bool write32(uint64_t address, uint32_t value, bool debug = false);
+  // A store that sets out now: without an answer a bus error. Others have been on their way.
+  bool store(uint64_t address, base::ConstByteSpan from);
 
   // Data plane. Null unless the whole range is plain memory that one pointer can span. HBM and SBUF
   // pages appear on first use of the pointer.
@@ -120,10 +122,11 @@ class Fabric {
   Location locate(uint64_t address) const;
   // "d0.dma5" and the offset in it, for logs; empty where no window of this chip stands.
   std::string window_at(uint64_t address, uint64_t* offset) const;
-  bool is_register(uint64_t address) const { return reach(address, 4) == Space::kRegister; }
+  bool is_register(uint64_t address) const { return stands_at(address, 4) == Space::kRegister; }
   // What stands at [address, address + length), on whichever chip; kNone unless one space holds all
   // of it. Host memory is taken on trust: only an access shows whether it is there.
-  Space reach(uint64_t address, uint64_t length) const;
+  Space reach(uint64_t address, uint64_t length) const;  // by an access that sets out now
+  Space stands_at(uint64_t address, uint64_t length) const;
 
   // Time plane. Domain of a DMA engine of this chip, for path().
   uint32_t domain_of_engine(uint32_t engine) const;

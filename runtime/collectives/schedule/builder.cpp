@@ -1,6 +1,7 @@
 #include "runtime/collectives/schedule/builder.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace ccl {
 namespace {
@@ -81,6 +82,11 @@ StepEdit& StepEdit::after(const std::vector<uint32_t>& ids) {
   return *this;
 }
 
+StepEdit& StepEdit::from(Range source) {
+  step_.sources.push_back(source);
+  return *this;
+}
+
 StepEdit& StepEdit::to(Range destination) {
   step_.destinations.push_back(destination);
   return *this;
@@ -99,11 +105,28 @@ StepEdit StepList::move(uint32_t channel, uint64_t bytes, std::vector<Range> sou
   step.sources = std::move(sources);
   step.destinations = std::move(destinations);
   steps_.push_back(std::move(step));
+  times_.push_back(time_);
   return StepEdit(steps_.back(), size() - 1);
 }
 
 StepEdit StepList::handshake(uint32_t channel) {
   return move(channel, 0, {}, {});
+}
+
+Steps StepList::take() {
+  std::vector<uint32_t> order(steps_.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return times_[a] < times_[b]; });
+  std::vector<uint32_t> place(steps_.size());
+  for (uint32_t i = 0; i < order.size(); ++i) place[order[i]] = i;
+  Steps out;
+  out.reserve(steps_.size());
+  for (const uint32_t id : order) {
+    for (uint32_t& before : steps_[id].after) before = place[before];
+    out.push_back(std::move(steps_[id]));
+  }
+  return out;
 }
 
 }  // namespace ccl

@@ -59,6 +59,7 @@ class StepEdit {
   StepEdit& signal(uint32_t rank, uint32_t event);
   StepEdit& after(uint32_t id);  // kNoId and repeated ids are ignored
   StepEdit& after(const std::vector<uint32_t>& ids);
+  StepEdit& from(Range source);
   StepEdit& to(Range destination);
   StepEdit& fan_out();
 
@@ -69,19 +70,26 @@ class StepEdit {
   uint32_t id_;
 };
 
-// Steps of one rank, in the order in which they are added.
+// Steps of one rank, by ascending time, else in the order in which they are added.
 class StepList {
  public:
+  // When the following steps are due, in hops of the algorithm. One CC-core may run the programs of
+  // several channels as one: then a step must not stand behind those of later hops of another
+  // channel. Times must agree between ranks: what a step waits for is not signalled at a later one.
+  void at(uint64_t time) { time_ = time; }
+
   // The references are valid until the next step is added.
   StepEdit move(uint32_t channel, uint64_t bytes, std::vector<Range> sources,
                 std::vector<Range> destinations);
   StepEdit handshake(uint32_t channel);  // no bytes: waits and signals only
 
   uint32_t size() const { return static_cast<uint32_t>(steps_.size()); }
-  Steps take() { return std::move(steps_); }
+  Steps take();
 
  private:
   Steps steps_;
+  std::vector<uint64_t> times_;
+  uint64_t time_ = 0;
 };
 
 }  // namespace ccl

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <string>
+
+#include "runtime/collectives/schedule/ports.h"
 
 namespace ccl {
 namespace {
@@ -20,19 +21,11 @@ constexpr uint32_t kTB[] = {0, 4, 8, 12, 13, 1, 5, 9, 10, 14, 2, 6, 7, 11, 15, 3
 constexpr uint32_t kDA[] = {0, 1, 2, 3, 7, 6, 5, 9, 13, 12, 15, 14, 10, 11, 8, 4};
 constexpr uint32_t kDB[] = {0, 12, 8, 9, 10, 6, 2, 14, 13, 1, 5, 4, 7, 11, 15, 3};
 
-// 2.3: directions of the ports owned by cores 0 to 3, by parity of row and column.
-constexpr const char* kPorts[2][2] = {{"WSEN", "NWSE"}, {"SENW", "ENWS"}};
-
-// Direction of the move between neighbours of the 4x4 torus.
-char direction(uint32_t from, uint32_t to) {
+// Port of the move between neighbours of the 4x4 torus.
+Port port_towards(uint32_t from, uint32_t to) {
   const uint32_t rows = (to / kColumns + 4 - from / kColumns) % 4;
-  if (rows != 0) return rows == 1 ? 'S' : 'N';
-  return (to % kColumns + 4 - from % kColumns) % 4 == 1 ? 'E' : 'W';
-}
-
-uint32_t port_core(uint32_t device, char towards) {
-  const std::string ports = kPorts[device / kColumns % 2][device % kColumns % 2];
-  return static_cast<uint32_t>(ports.find(towards));
+  if (rows != 0) return rows == 1 ? Port::kSouth : Port::kNorth;
+  return (to % kColumns + 4 - from % kColumns) % 4 == 1 ? Port::kEast : Port::kWest;
 }
 
 Stops reversed(Stops stops) {
@@ -88,8 +81,11 @@ class Rings {
       const uint32_t device = order[i];
       ChipStop s = stop(chip_of[device], c);
       if (port_fabric() && order.size() > 1) {
-        s.in = port_core(device, direction(device, order[(i + order.size() - 1) % order.size()]));
-        s.out = port_core(device, direction(device, order[(i + 1) % order.size()]));
+        const uint32_t previous = order[(i + order.size() - 1) % order.size()];
+        const uint32_t next = order[(i + 1) % order.size()];
+        const uint32_t z = chips_[s.chip].chip / kTorusChips;
+        s.in = port_owners(device, z, port_towards(device, previous)).front();
+        s.out = port_owners(device, z, port_towards(device, next)).front();
       }
       out.push_back(s);
     }
@@ -141,11 +137,17 @@ class Rings {
       if (*rows.rbegin() - first == 3) first = 3;  // rows 3 and 0 join by the wrap
       if (rows.count((first + 1) % 4) == 0) return {};
     }
+    // Starting at column 0 of an odd row, the turns of two rows would not cross the dies.
+    const uint32_t column = rows.size() == 2 ? first % 2 : 0;
     std::vector<uint32_t> order;
-    for (uint32_t col = 0; col < kColumns; ++col) order.push_back(first * kColumns + col);
+    for (uint32_t i = 0; i < kColumns; ++i) {
+      order.push_back(first * kColumns + (column + i) % kColumns);
+    }
     if (rows.size() == 2) {
       const uint32_t second = (first + 1) % 4;
-      for (uint32_t col = kColumns; col-- > 0;) order.push_back(second * kColumns + col);
+      for (uint32_t i = kColumns; i-- > 0;) {
+        order.push_back(second * kColumns + (column + i) % kColumns);
+      }
     }
     if (first % 2 == 1) std::reverse(order.begin(), order.end());
     return both(node, {order});
@@ -164,16 +166,15 @@ class Rings {
       if (devices(chips) != same) return;
     }
     const bool joined = joined_nodes();
-    const size_t channels = node_cycles(nodes_.begin()->second).size();
-    for (uint32_t c = 0; c < channels; ++c) {
-      // Each channel is cut elsewhere, so that the channels leave the node by different chips.
-      const size_t cut = c * same.size() / channels;
+    const std::vector<size_t> cuts = choose_cuts(node_cycles(nodes_.begin()->second));
+    for (uint32_t c = 0; c < cuts.size(); ++c) {
       ChipRing ring;
       ring.by_ports = joined && port_fabric();
       bool back = false;
       for (const auto& [node, chips] : nodes_) {
         Stops stops = node_cycles(chips)[c];
-        std::rotate(stops.begin(), stops.begin() + static_cast<std::ptrdiff_t>(cut), stops.end());
+        std::rotate(stops.begin(), stops.begin() + static_cast<std::ptrdiff_t>(cuts[c]),
+                    stops.end());
         // Direct links join equal devices: the next node starts where this one ends.
         if (joined && back) stops = reversed(std::move(stops));
         back = !back;
@@ -181,6 +182,25 @@ class Rings {
       }
       rings_.push_back(std::move(ring));
     }
+  }
+
+  // Where each cycle of a node is cut: so that the channels enter and leave it by different chips.
+  static std::vector<size_t> choose_cuts(const std::vector<Stops>& cycles) {
+    std::set<uint32_t> used;
+    std::vector<size_t> cuts;
+    for (const Stops& stops : cycles) {
+      size_t cut = 0;
+      for (size_t i = 0; i < stops.size(); ++i) {
+        const uint32_t last = stops[(i + stops.size() - 1) % stops.size()].chip;
+        if (used.count(stops[i].chip) + used.count(last) != 0) continue;
+        cut = i;
+        break;
+      }
+      used.insert(stops[cut].chip);
+      used.insert(stops[(cut + stops.size() - 1) % stops.size()].chip);
+      cuts.push_back(cut);
+    }
+    return cuts;
   }
 
   // Every chip has a link to its equals on the next node, round an even number of nodes.

@@ -14,8 +14,9 @@ namespace {
 
 constexpr uint32_t kLeft = 70;
 constexpr uint32_t kTop = 60;
-constexpr uint32_t kColumn = 34;
-constexpr uint32_t kBox = 20;   // width
+constexpr uint32_t kMinWidth = 600;  // of the legend
+constexpr uint32_t kColumn = 40;
+constexpr uint32_t kBox = 26;   // width
 constexpr uint32_t kLine = 18;  // height of a channel
 constexpr uint32_t kGap = 10;   // between ranks
 
@@ -101,7 +102,7 @@ class Picture {
   explicit Picture(const Program& program) : p_(program), time_(program) {}
 
   std::string draw() {
-    const uint32_t width = kLeft + (time_.columns + 1) * kColumn;
+    const uint32_t width = std::max(kMinWidth, kLeft + (time_.columns + 1) * kColumn);
     const uint32_t height = kTop + p_.shape.ranks * band() + 10;
     out_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + number(width) + "\" height=\"" +
            number(height) + "\" font-family=\"sans-serif\" font-size=\"11\">\n";

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "runtime/collectives/schedule/algorithms.h"
+#include "runtime/collectives/schedule/compose.h"
 #include "runtime/collectives/schedule/cycles.h"
 
 namespace ccl {
@@ -39,12 +40,14 @@ class RingProgram {
 
   void write() {
     incoming_ = partials(p_ + n_ - 1);
+    list_.at(0);
     if (messages(p_ + n_ - 1) != 0) list_.handshake(c_).signal(previous_, plan_.credit[c_]);
     for (uint32_t first = 0; first < plan_.slices.count; first += plan_.block) {
       const uint32_t end = std::min(plan_.slices.count, first + plan_.block);
       if (reduces(request_.kind)) reduce(first, end);
       if (gathers(request_.kind)) gather(first, end);
     }
+    list_.at(~uint64_t{0});
     if (pending_ != 0) list_.handshake(c_).wait(plan_.data[c_], pending_);
   }
 
@@ -98,6 +101,7 @@ class RingProgram {
   }
 
   void send_partial(uint32_t t, uint32_t s) {
+    list_.at(++time_);
     const Chunk slice = plan_.slices.slice(part(p_ + 2 * n_ - 1 - t), s);
     if (slice.bytes == 0) return;
     const Range own = input_of(self_, slice.offset);
@@ -113,6 +117,7 @@ class RingProgram {
   }
 
   void finish(uint32_t s) {
+    list_.at(++time_);
     const Chunk slice = plan_.slices.slice(part(p_), s);
     if (slice.bytes == 0) return;
     const bool gather = gathers(request_.kind);
@@ -136,6 +141,7 @@ class RingProgram {
     }
     for (uint32_t t = 1; t + 1 < n_; ++t) {
       for (uint32_t s = first; s < end; ++s) {
+        list_.at(++time_);
         const Chunk slice = plan_.slices.slice(part(p_ + n_ - t), s);
         if (slice.bytes == 0) continue;
         StepEdit step = list_.move(c_, slice.bytes, {output_of(self_, slice.offset)}, {});
@@ -151,6 +157,7 @@ class RingProgram {
 
   // The own chunk of an all-gather, to both outputs in one step.
   void send_own(uint32_t s) {
+    list_.at(++time_);
     const Chunk slice = plan_.slices.slice(part(p_), s);
     if (slice.bytes == 0) return;
     StepEdit step =
@@ -172,6 +179,7 @@ class RingProgram {
   uint32_t consumed_ = 0;  // of those
   uint32_t sent_ = 0;      // partial sums
   uint32_t pending_ = 0;   // arrivals that no step has waited for
+  uint64_t time_ = 0;      // counts slices and hops, also those without bytes
   bool touched_ = false;
 };
 
@@ -237,6 +245,25 @@ uint32_t hops(OpKind kind, uint32_t n) {
   return kind == OpKind::kReduceScatter ? n : n - 1;
 }
 
+// Chunks are of at most `chunk` bytes. One slice at least: a ring is always possible.
+void size_slices(RingPlan* plan, const ScheduleOptions& options, uint64_t chunk) {
+  constexpr uint32_t kHandshakes = 2;
+  const OpKind kind = plan->shape.request.kind;
+  const uint32_t n = plan->shape.ranks;
+  const uint32_t most = (std::max(options.max_steps, kHandshakes) - kHandshakes) / hops(kind, n);
+  const uint64_t part = part_of({0, chunk}, plan->shape.channels, 0).bytes;
+  plan->slices = cut(part, options.slot_bytes, options.slices, most);
+  // A rank puts a whole block into slots before it empties the first of its own, so a block must be
+  // smaller than the slots; half leaves room for the next hop.
+  plan->slots = options.slots;
+  plan->block = std::max(1u, plan->slots / 2);
+  if (reduces(kind)) {
+    plan->slots = std::min(plan->slots, std::max(1u, plan->slices.count * (n - 1)));
+    plan->shape.channel_bytes = plan->shape.channels * plan->slots * plan->slices.bytes;
+  }
+  plan->shape.largest_step = std::min(plan->slices.bytes, part);
+}
+
 }  // namespace
 
 RingPlan make_ring_plan(Algorithm algorithm, const OpRequest& request, const Group& group,
@@ -259,8 +286,8 @@ RingPlan make_ring_plan(Algorithm algorithm, const OpRequest& request, const Gro
 base::Result<Schedule> ring(const OpRequest& request, const Group& group,
                             const ScheduleOptions& options) {
   const uint32_t n = group.ranks();
-  const Algorithm algorithm = n == 0 || one_node(group) ? Algorithm::kRing : Algorithm::kFlatRing;
   if (base::Status status = validate(request, n); !status) return status.error();
+  const Algorithm algorithm = one_node(group) ? Algorithm::kRing : Algorithm::kFlatRing;
   if (options.slots < 2 || options.slots > kMaxSlots) {
     return base::Error{base::Fault::kUsage, kNrtInvalid, "collectives",
                        "ring channels have 2 to 32 slots, not " + std::to_string(options.slots)};
@@ -271,34 +298,15 @@ base::Result<Schedule> ring(const OpRequest& request, const Group& group,
       !all_to_all) {
     return not_eligible(algorithm, std::string("no ") + to_string(kind));
   }
+  if (!sane_size(request)) return not_eligible(algorithm, "buffer size overflows");
   if (n == 1) return single(request, group, options);
-  const uint64_t chunk = chunk_of(request, n, 0).bytes;
-  if (all_to_all) {
-    return ring_all_to_all(make_ring_plan(algorithm, request, group, options, chunk), options);
-  }
   const Position* members = group.members.data();
-  if (n == 2 && members[0].node == members[1].node && members[0].chip == members[1].chip) {
-    return pair_ring(request, group, options);
-  }
+  const bool one_chip = members[0].node == members[1].node && members[0].chip == members[1].chip;
+  if (n == 2 && one_chip && !all_to_all) return pair_ring(request, group, options);
+  const uint64_t chunk = chunk_of(request, n, 0).bytes;
   RingPlan plan = make_ring_plan(algorithm, request, group, options, chunk);
-  constexpr uint32_t kHandshakes = 2;
-  const uint32_t most =
-      options.max_steps <= kHandshakes ? 0 : (options.max_steps - kHandshakes) / hops(kind, n);
-  if (most == 0) {
-    return not_eligible(algorithm, std::to_string(n) + " ranks need more than " +
-                                       std::to_string(options.max_steps) + " steps");
-  }
-  const uint64_t part = part_of({0, chunk}, plan.shape.channels, 0).bytes;
-  plan.slices = cut(part, options.slot_bytes, options.slices, most);
-  // A rank puts a whole block into slots before it empties the first of its own, so a block must be
-  // smaller than the slots; half leaves room for the next hop.
-  plan.slots = options.slots;
-  plan.block = std::max(1u, plan.slots / 2);
-  if (reduces(kind)) {
-    plan.slots = std::min(plan.slots, std::max(1u, plan.slices.count * (n - 1)));
-    plan.shape.channel_bytes = plan.shape.channels * plan.slots * plan.slices.bytes;
-  }
-  plan.shape.largest_step = std::min(plan.slices.bytes, part);
+  if (all_to_all) return ring_all_to_all(std::move(plan), options);
+  size_slices(&plan, options, chunk);
   const auto shared = std::make_shared<const RingPlan>(std::move(plan));
   return Schedule{shared->shape, [shared](uint32_t rank) {
                     StepList list;

@@ -25,6 +25,6 @@ struct RingPlan {
 RingPlan make_ring_plan(Algorithm algorithm, const OpRequest& request, const Group& group,
                         const ScheduleOptions& options, uint64_t largest_chunk);
 
-base::Result<Schedule> ring_all_to_all(RingPlan plan, const ScheduleOptions& options);
+Schedule ring_all_to_all(RingPlan plan, const ScheduleOptions& options);
 
 }  // namespace ccl

@@ -31,15 +31,21 @@ class AllToAllProgram {
     const uint32_t rounds = plan_.slices.of(part_);
     if (rounds == 0) return;
     bundles_ = rounds * (n_ - 2);
+    list_.at(0);
     list_.handshake(c_).signal(previous_, plan_.credit[c_]);
     for (uint32_t s = 0; s < rounds; ++s) {
       slice_ = plan_.slices.slice(part_, s);
+      list_.at(uint64_t{s} * n_ + 1);
       first_step();
       list_.move(c_, slice_.bytes, {input_of(self_, self_ * block_ + slice_.offset)},
                  {output_of(self_, self_ * block_ + slice_.offset)});
-      for (uint32_t t = 1; t + 1 < n_; ++t) forward(t);
+      for (uint32_t t = 1; t + 1 < n_; ++t) {
+        list_.at(uint64_t{s} * n_ + 1 + t);
+        forward(t);
+      }
       pending_ += 1;  // the last block for this rank
     }
+    list_.at(~uint64_t{0});
     list_.handshake(c_).wait(plan_.data[c_], pending_);
   }
 
@@ -126,13 +132,9 @@ class AllToAllProgram {
 
 }  // namespace
 
-base::Result<Schedule> ring_all_to_all(RingPlan plan, const ScheduleOptions& options) {
+Schedule ring_all_to_all(RingPlan plan, const ScheduleOptions& options) {
   const uint32_t n = plan.shape.ranks;
   const uint32_t most = options.max_steps / (3 * n);
-  if (most == 0) {
-    return not_eligible(plan.shape.algorithm, std::to_string(n) + " ranks need more than " +
-                                                  std::to_string(options.max_steps) + " steps");
-  }
   const uint64_t block = chunk_of(plan.shape.request, n, 0).bytes;
   const uint64_t part = part_of({0, block}, plan.shape.channels, 0).bytes;
   const uint64_t room = options.slots * options.slot_bytes / kBundles;
@@ -141,13 +143,13 @@ base::Result<Schedule> ring_all_to_all(RingPlan plan, const ScheduleOptions& opt
   const uint64_t blocks = n > 3 ? n - 3 : 1;
   plan.shape.largest_step = blocks * std::min(plan.slices.bytes, part);
   const auto shared = std::make_shared<const RingPlan>(std::move(plan));
-  return Schedule{shared->shape, [shared](uint32_t rank) {
-                    StepList list;
-                    for (uint32_t c = 0; c < shared->shape.channels; ++c) {
-                      AllToAllProgram(*shared, rank, c, &list).write();
-                    }
-                    return list.take();
-                  }};
+  return {shared->shape, [shared](uint32_t rank) {
+            StepList list;
+            for (uint32_t c = 0; c < shared->shape.channels; ++c) {
+              AllToAllProgram(*shared, rank, c, &list).write();
+            }
+            return list.take();
+          }};
 }
 
 }  // namespace ccl

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -134,6 +135,48 @@ inline OpRequest request_of(OpKind kind, uint32_t ranks, uint64_t bytes) {
   r.output_bytes = kind == OpKind::kReduceScatter ? share : all;
   if (kind == OpKind::kBarrier) r.input_bytes = r.output_bytes = 0;
   return r;
+}
+
+// Bytes that steps move from chip to chip, by {from, to}: from the rank that executes the step, or
+// from another rank whose memory it reads.
+inline std::map<std::pair<uint32_t, uint32_t>, uint64_t> link_loads(const Schedule& schedule,
+                                                                    const Platform& p) {
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> out;
+  const auto add = [&](uint32_t from, uint32_t to, uint64_t bytes) {
+    if (from / p.topology.cores == to / p.topology.cores || bytes == 0) return;
+    out[{from / p.topology.cores, to / p.topology.cores}] += bytes;
+  };
+  for (uint32_t r = 0; r < schedule.shape.ranks; ++r) {
+    for (const Step& step : schedule.steps(r)) {
+      for (const Range& range : step.sources) add(range.rank, r, step.bytes);
+      for (const Range& range : step.destinations) add(r, range.rank, step.bytes);
+    }
+  }
+  return out;
+}
+
+// Bytes read and written in all memories.
+inline uint64_t accesses_of(const Schedule& schedule) {
+  uint64_t bytes = 0;
+  for (uint32_t r = 0; r < schedule.shape.ranks; ++r) {
+    for (const Step& s : schedule.steps(r)) {
+      bytes += s.bytes * (s.sources.size() + s.destinations.size());
+    }
+  }
+  return bytes;
+}
+
+// As one CC-core runs all channels: each step starts after the one before it in the list.
+inline Schedule on_one_core(const Schedule& schedule) {
+  Schedule out = schedule;
+  out.shape.channels = 1;
+  for (Event& event : out.shape.events) event.channel = 0;
+  out.steps = [steps = schedule.steps](uint32_t rank) {
+    Steps list = steps(rank);
+    for (Step& step : list) step.channel = 0;
+    return list;
+  };
+  return out;
 }
 
 // Empty if the schedule is right and as long as it may be.
