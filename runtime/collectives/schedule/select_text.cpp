@@ -203,6 +203,10 @@ std::optional<Algorithm> algorithm_of(const std::string& name) {
   return std::nullopt;
 }
 
+std::string op_names() {
+  return joined(kOps);
+}
+
 std::string algorithm_names() {
   return joined(kAlgorithms);
 }
