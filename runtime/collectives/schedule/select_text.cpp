@@ -49,6 +49,7 @@ constexpr OpName kOps[] = {
     {"sendrecv", OpKind::kPermute},
     {"permute_reduce", OpKind::kPermuteReduce},
     {"broadcast", OpKind::kBroadcast},
+    {"bcast", OpKind::kBroadcast},
     {"reduce", OpKind::kReduce},
     {"barrier", OpKind::kBarrier},
 };
