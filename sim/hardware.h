@@ -40,6 +40,9 @@ class Hardware {
   // Changes whenever programs or transfers get anywhere; reads and writes of registers do not
   // count.
   virtual uint64_t progress() const = 0;
+  // Takes a link down or up: two chips, "0-1", or a name as in reports, "link.d0-d1". The error is
+  // that there is none.
+  virtual base::Status set_link(const std::string& link, bool up) = 0;
   // A defect that stopped the simulation, if any.
   virtual std::optional<base::Error> failure() const = 0;
   // Adds what was counted since the last call.

@@ -1,4 +1,5 @@
 // The real devices behind sim::Hardware: hw::Machine, built from a platform and a timing file.
+#include <charconv>
 #include <map>
 #include <memory>
 #include <string>
@@ -63,6 +64,23 @@ class SystemcHardware final : public Hardware {
   }
   std::optional<base::Error> failure() const override { return machine_.error(); }
   std::vector<std::string> waiting() const override { return machine_.who_waits(); }
+
+  base::Status set_link(const std::string& link, bool up) override {
+    uint32_t a = 0;
+    uint32_t b = 0;
+    const char* end = link.data() + link.size();
+    auto parsed = std::from_chars(link.data(), end, a);
+    const bool dash = parsed.ec == std::errc() && parsed.ptr != end && *parsed.ptr == '-';
+    if (dash) parsed = std::from_chars(parsed.ptr + 1, end, b);
+    const bool numbers = dash && parsed.ec == std::errc() && parsed.ptr == end;
+    hw::Links* links = machine_.links();
+    if (links != nullptr && (numbers ? links->set_up(a, b, up) : links->set_up(link, up))) {
+      return {};
+    }
+    return base::Error{base::Fault::kConfig, 0, link,
+                       "there is no such link; links are two chips (0-1) or a name of the report "
+                       "(link.d0-d1, switch.L1.r0.s0.from.d3)"};
+  }
 
   void collect(Report& report) override {
     collect_counters(report);

@@ -8,11 +8,16 @@
 #include <string>
 
 #include "arch/config/platform.h"
+#include "base/error.h"
 
 namespace sim {
 
 std::string product_name(const config::Node& node);
 // Empty on a platform of one node: such a host keeps the name that it has.
 std::string host_name(const config::Platform& platform, const config::Node& node);
+
+// Whether drivers can number the devices of every host (hw-registers.md 1.5); the error is one of
+// the platform file.
+base::Status check_devices(const config::Platform& platform);
 
 }  // namespace sim

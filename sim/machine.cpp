@@ -56,6 +56,7 @@ struct Machine::Parts {
   std::unique_ptr<driver::NodeServer> server;
   std::unique_ptr<MainLoop> loop;
   base::Ps slice = 0;
+  uint64_t late_faults = 0;  // while the machine was at work
 
   ~Parts() {
     // A driver task that still waits keeps references to all of this. The process is about to
@@ -76,6 +77,8 @@ struct Machine::Parts {
 };
 
 base::Status Machine::Parts::build() {
+  const base::Status numbered = check_devices(params.platform);
+  if (!numbered) return numbered;
   if (params.logger != nullptr) log = base::Log(*params.logger, "machine");
   std::vector<pcie::HostMemory*> host_memory;
   for (size_t node = 0; node < params.platform.nodes.size(); ++node) {
@@ -190,14 +193,29 @@ base::Result<std::unique_ptr<Machine>> Machine::create(MachineParams params) {
 const std::string& Machine::socket_path() const {
   return parts_->server->socket_path();
 }
-size_t Machine::node_count() const {
-  return parts_->drivers.size();
+std::vector<std::string> Machine::host_names() const {
+  std::vector<std::string> names;
+  const config::Platform& platform = parts_->params.platform;
+  for (const config::Node& node : platform.nodes) names.push_back(host_name(platform, node));
+  return names;
 }
 base::Status Machine::serve() {
   return parts_->loop->run();
 }
 void Machine::stop() {
   parts_->loop->stop();
+}
+
+void Machine::set_link(std::string link, bool up, std::function<void(const base::Status&)> done) {
+  Parts* parts = parts_.get();
+  parts->loop->post([parts, link = std::move(link), up, done = std::move(done)](bool at_rest) {
+    const base::Status status = parts->hardware->set_link(link, up);
+    if (status) {
+      parts->log.info("link {} is {}", link, up ? "up" : "down");
+      if (!at_rest) ++parts->late_faults;
+    }
+    done(status);
+  });
 }
 
 Report Machine::take_report() {
@@ -214,6 +232,7 @@ Report Machine::take_report() {
   report.add_activities("request", activities.requests);
   report.add_activities("barrier release", activities.releases);
   report.add_slices(parts.loop->take_slices());
+  report.add_late_faults(std::exchange(parts.late_faults, 0));
   parts.hardware->collect(report);
   for (auto& each : parts.drivers) {
     driver::Counters& counters = each->mutable_counters();

@@ -2,9 +2,11 @@
 // device-node server in front. Everything of a machine is reachable from here; one per process.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "arch/config/platform.h"
 #include "arch/config/timing.h"
@@ -39,11 +41,14 @@ class Machine {
   Machine& operator=(const Machine&) = delete;
 
   const std::string& socket_path() const;
-  size_t node_count() const;
+  std::vector<std::string> host_names() const;  // by node; empty: that of the real host
 
   // The calling thread becomes the kernel thread until stop() or a failure of the machine.
   base::Status serve();
   void stop();  // any thread
+  // Any thread: takes a link down or up (Hardware::set_link) between two steps of the machine.
+  // `done` is called on the kernel thread.
+  void set_link(std::string link, bool up, std::function<void(const base::Status&)> done);
   // Between serve() calls, on the same thread: lets clients that have ended go, then says what
   // happened since the last report.
   Report take_report();

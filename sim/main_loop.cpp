@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 constexpr base::Ps kOverlapStep = base::us(10);
 // How much simulated time passes between looks at stop(); a few milliseconds of wall time at worst.
 constexpr base::Ps kEpochStep = base::ms(1);
-constexpr milliseconds kPoll{100};
+constexpr milliseconds kPoll{500};
 constexpr milliseconds kLook{500};  // between looks for progress
 constexpr milliseconds kStuckAfter{3000};
 
@@ -45,10 +45,33 @@ void MainLoop::stop() {
   params_.requests->interrupt();
 }
 
+void MainLoop::post(std::function<void(bool)> task) {
+  {
+    const std::lock_guard<std::mutex> guard(posted_lock_);
+    posted_.push_back(std::move(task));
+    any_posted_ = true;
+  }
+  params_.requests->interrupt();
+}
+
+// True if there was something to run.
+bool MainLoop::run_posted(bool at_rest) {
+  if (!any_posted_) return false;
+  std::vector<std::function<void(bool)>> tasks;
+  {
+    const std::lock_guard<std::mutex> guard(posted_lock_);
+    tasks.swap(posted_);
+    any_posted_ = false;
+  }
+  for (const auto& task : tasks) task(at_rest);
+  return true;
+}
+
 void MainLoop::serve_one(milliseconds patience) {
   const auto wait = std::chrono::ceil<milliseconds>(until_next_timer(patience));
   const bool request = params_.requests->wait_for_request(wait);
-  if (request || expire_timers()) activity();
+  const bool posted = run_posted(true);
+  if (request || posted || expire_timers()) activity();
   look_for_progress();
 }
 
@@ -85,6 +108,7 @@ void MainLoop::activity() {
   }
   while (!hardware.run(step) && !hardware.failure()) {
     expire_timers();
+    run_posted(false);
     params_.status->machine_progress(hardware.now() - shown);
     shown = hardware.now();
     if (stopping_ || Clock::now() >= give_up_) break;

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,10 @@ class MainLoop {
   // Any thread: run() returns soon; it may be called again.
   void stop();
 
+  // Any thread: `task` runs on the kernel thread between two steps of the machine, and is told
+  // whether the machine is at rest. The machine then runs on.
+  void post(std::function<void(bool at_rest)> task);
+
   // From a driver task: waits for `channel`, which another client wakes; false after `host_us` of
   // wall time.
   bool client_wait(const void* channel, uint64_t host_us);
@@ -77,6 +82,7 @@ class MainLoop {
   };
 
   void look_for_progress();
+  bool run_posted(bool at_rest);
   void serve_one(std::chrono::milliseconds patience);
   void activity();
   void count(base::Ps duration);
@@ -85,6 +91,9 @@ class MainLoop {
 
   Params params_;
   std::atomic<bool> stopping_{false};
+  std::mutex posted_lock_;
+  std::vector<std::function<void(bool)>> posted_;
+  std::atomic<bool> any_posted_{false};
   std::list<Timer> timers_;
   Activities activities_;
   uint64_t slices_ = 0;

@@ -140,6 +140,10 @@ void Report::add_slices(uint64_t count) {
   slices_ += count;
   if (count != 0) repeatable_ = false;
 }
+void Report::add_late_faults(uint64_t count) {
+  late_faults_ += count;
+  if (count != 0) repeatable_ = false;
+}
 
 void Report::set_failure(const base::Error& error) {
   failure_ = base::to_string(error.fault);
@@ -236,6 +240,10 @@ std::vector<std::string> Report::warnings() const {
   if (slices_ != 0) {
     lines.push_back("the machine did not come to rest " + std::to_string(slices_) +
                     " times (time.slice_us); durations are not repeatable");
+  }
+  if (late_faults_ != 0) {
+    lines.push_back("links were changed " + std::to_string(late_faults_) +
+                    " times while the machine was at work; durations are not repeatable");
   }
   return lines;
 }

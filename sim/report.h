@@ -80,6 +80,8 @@ class Report {
   void add_unknown(std::string_view name, uint64_t reads, uint64_t writes);
   // Requests entered without rest of the machine (time.slice_us); such a run is not repeatable.
   void add_slices(uint64_t count);
+  // Links taken down or up while the machine was at work; such a run is not repeatable.
+  void add_late_faults(uint64_t count);
   void set_failure(const base::Error& error);
 
   std::string to_json() const;
@@ -103,6 +105,7 @@ class Report {
   bool repeatable_;
   bool timing_only_;
   uint64_t slices_ = 0;
+  uint64_t late_faults_ = 0;
   base::Ps active_ = 0;
   Table<Durations> activities_;
   Table<Usage> usage_;

@@ -45,7 +45,8 @@ class TimingError : public std::runtime_error {
 
 class Timing {
  public:
-  // `name` is one of names() or the path of a .json file.
+  // `name` is one of names() or the path of a .json file. A file may name another as its base and
+  // hold only what differs and what is new.
   static base::Result<Timing> load(const std::string& name);
   static base::Result<Timing> parse(std::string file_name, std::string text);
   static std::vector<std::string> names();
@@ -71,6 +72,9 @@ class Timing {
 
  private:
   const Parameter& find(std::string_view name, std::string_view units) const;
+  static base::Result<Timing> load(const std::string& name, unsigned depth);
+  static base::Result<Timing> parse(std::string file_name, std::string text, unsigned depth);
+  void put(Parameter parameter);
 
   std::string name_;
   Generation generation_ = Generation::kV2;

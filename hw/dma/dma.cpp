@@ -94,7 +94,10 @@ Dma::Dma(Fabric& fabric, EventQueue& events, const TimingParams& timing, Counter
                options.tracer,
                options.timing_only,
                options.real_bytes,
-               options.coalesce} {
+               options.coalesce,
+               Routes(fabric),
+               {},
+               {}} {
   engines_.resize(fabric.address_map().dma_engines());
   wrappers_.resize(engines_.size());
 }
@@ -103,7 +106,7 @@ Dma::~Dma() = default;
 
 UdmaEngine& Dma::engine(uint32_t e) {
   if (engines_[e] == nullptr) {
-    engines_[e] = std::make_unique<UdmaEngine>(context_, e);
+    engines_[e] = make_in<UdmaEngine>(context_.memory, context_, e);
     if (wrappers_[e] != nullptr) engines_[e]->set_trace_queue(wrappers_[e]->touched_trace());
   }
   return *engines_[e];

@@ -63,7 +63,7 @@ class Dma : public BusTarget {
 
   DmaContext context_;
   std::vector<std::unique_ptr<Wrapper>> wrappers_;
-  std::vector<std::unique_ptr<UdmaEngine>> engines_;
+  std::vector<InPlace<UdmaEngine>> engines_;
 };
 
 }  // namespace hw

@@ -145,13 +145,13 @@ Mover::Outcome Mover::duplicate(const Buffer* buffers, const Packet& packet, boo
 // One fused pass from the sources to the first copy, from where the others are taken. Where a
 // pointer cannot span a copy, or the first overlaps a source or another copy other than exactly,
 // the pass goes through a bounce buffer.
-Mover::Outcome Mover::compute(const Buffer* buffers, const Packet& packet,
-                              const ComputeHeader& header, bool sparse) {
+Mover::Outcome Mover::compute(const Buffer* buffers, const Packet& packet, const Scales* scales,
+                              bool sparse) {
   namespace num = base::num;
-  if (header.op.plain()) return duplicate(buffers, packet, sparse);
+  if (packet.operation.plain()) return duplicate(buffers, packet, sparse);
   Outcome outcome;
-  const auto source_type = static_cast<num::Type>(header.op.src);
-  const auto type = static_cast<num::Type>(header.op.dst);
+  const auto source_type = static_cast<num::Type>(packet.operation.src);
+  const auto type = static_cast<num::Type>(packet.operation.dst);
   const uint64_t each = buffers[0].length;
   const uint64_t result = packet.bytes / packet.copies;
   bounce_.resize(std::max<size_t>(bounce_.size(), result + each * packet.sources));
@@ -178,15 +178,15 @@ Mover::Outcome Mover::compute(const Buffer* buffers, const Packet& packet,
     if (copy == nullptr || overlaps(copy, result, to, result)) to = nullptr;
   }
   num::Reduction reduction;
-  reduction.op = static_cast<num::Reduce>(header.op.op);
+  reduction.op = static_cast<num::Reduce>(packet.operation.op);
   reduction.source_type = source_type;
   reduction.type = type;
   reduction.sources = sources.data();
   reduction.count = packet.sources;
-  reduction.scale_bits = header.scale_bits.data();
-  reduction.has_constant = header.op.has_constant;
-  reduction.constant_kind = header.op.constant_kind;
-  reduction.constant_bits = header.op.constant_bits;
+  reduction.scale_bits = scales != nullptr ? scales->data() : nullptr;
+  reduction.has_constant = packet.operation.has_constant;
+  reduction.constant_kind = packet.operation.constant_kind;
+  reduction.constant_bits = packet.operation.constant_bits;
   num::reduce(reduction, to != nullptr ? to : bounce_.data(), each / num::size_of(source_type));
   if (to == nullptr) {
     scatter(targets, packet.destinations, bounce_.data(), result, outcome);

@@ -24,8 +24,8 @@ class Mover {
   // `buffers` are the packet's sources followed by its destinations. `sparse`: holes stay holes
   // where bytes are copied.
   Outcome copy(const Buffer* buffers, const Packet& packet, bool sparse);
-  Outcome compute(const Buffer* buffers, const Packet& packet, const ComputeHeader& header,
-                  bool sparse);
+  // `scales`: of an fma packet.
+  Outcome compute(const Buffer* buffers, const Packet& packet, const Scales* scales, bool sparse);
   // All source bytes of a packet as one stream; false on a bus error.
   bool gather(const Buffer* buffers, const Packet& packet, uint8_t* to);
 

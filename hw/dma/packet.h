@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <vector>
 
 #include "arch/contract/descriptor.h"
 #include "base/units.h"
@@ -41,6 +40,9 @@ struct Buffer {
 constexpr uint32_t kMaxSources = 16;
 
 struct Packet {
+  base::Ps start = 0;
+  base::Ps end = 0;
+  base::Ps visible = 0;  // when its writes are acknowledged
   uint8_t queue = 0;
   bool compute = false;
   bool write_barrier = false;
@@ -59,24 +61,19 @@ struct Packet {
   uint32_t sources = 0;
   uint32_t destinations = 0;
   uint32_t source_bytes = 0;
-  uint32_t bytes = 0;       // destination bytes, of all copies
-  uint8_t copies = 1;       // the result is written that often
-  uint32_t errors[2] = {};  // causes to raise per half when the packet starts
-  uint32_t noted[2] = {};   // causes that are masked and do not stop the packet
+  uint32_t bytes = 0;              // destination bytes, of all copies
+  uint32_t copies = 1;             // the result is written that often
+  contract::DmaCompute operation;  // of a compute packet
+  uint32_t scales = 0;             // fma: index into the scales of the run
+  uint32_t errors[2] = {};         // causes to raise per half when the packet starts
+  uint32_t noted[2] = {};          // causes that are masked and do not stop the packet
   uint32_t generation[2] = {};
-  uint32_t header = 0;  // compute: index into the compute headers of the run
   uint32_t first_charge = 0;
   uint32_t charges = 0;
   base::Ps read_latency = 0;
   base::Ps write_latency = 0;
-  base::Ps start = 0;
-  base::Ps end = 0;
-  base::Ps visible = 0;  // when its writes are acknowledged
 };
 
-struct ComputeHeader {
-  contract::DmaCompute op;
-  std::array<uint32_t, kMaxSources> scale_bits{};  // fma: float32 scale of each source
-};
+using Scales = std::array<uint32_t, kMaxSources>;  // float32, one per source
 
 }  // namespace hw

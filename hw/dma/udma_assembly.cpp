@@ -1,5 +1,6 @@
 // Descriptor fetch, packet assembly and checks of the UDMA engine (hw-registers.md 3.5, 3.6, 3.9).
 #include <algorithm>
+#include <cstring>
 
 #include "hw/dma/udma_engine.h"
 
@@ -11,13 +12,10 @@ using contract::Descriptor;
 
 namespace {
 constexpr uint32_t kSignalBytes = 8;  // a flag word in host memory is at most this long
-// A packet's M2S descriptors are held in the prefetch buffer (hw-registers.md 3.5).
-constexpr uint32_t kMaxTxDescriptors = 128;
 // Operation word: swaps and CRC calculations [18:6]; "copy source data" [19]; type [22:20] (3.5).
 constexpr uint32_t kTransforms = 0x0007'FFC0;
 constexpr uint32_t kCopySource = 1u << 19;
 constexpr contract::Field kType{20, 3};
-constexpr uint32_t kLenCfg = 0x010F'FFFF;
 constexpr uint32_t kDualBuffer = 1u << 31;  // S2M word 0
 
 bool known_operation(uint32_t w1, bool compute) {
@@ -29,13 +27,7 @@ bool known_operation(uint32_t w1, bool compute) {
 }
 }  // namespace
 
-bool UdmaEngine::fetch(HalfQueue& half, uint32_t offset, Descriptor& to) {
-  const uint64_t index = half.current.plus(offset, half.length).index;
-  if (half.ring != nullptr) {
-    to = base::load<Descriptor>(half.ring + index * sizeof(Descriptor));
-    return true;
-  }
-  const uint64_t address = half.base + index * sizeof(Descriptor);
+bool UdmaEngine::read_descriptor(uint64_t address, Descriptor& to) {
   if (const uint8_t* at = context_.fabric.direct(address, sizeof to)) {
     to = base::load<Descriptor>(at);
     return true;
@@ -45,6 +37,35 @@ bool UdmaEngine::fetch(HalfQueue& half, uint32_t offset, Descriptor& to) {
   if (!context_.fabric.read(address, {bytes, sizeof bytes})) return false;
   to = base::load<Descriptor>(bytes);
   return true;
+}
+
+// The descriptor at `offset` behind the current one, which is at `from` in the ring.
+bool UdmaEngine::fetch(Queue& queue, Half h, uint32_t offset, RingPointer from, Descriptor& to) {
+  const HalfQueue& half = queue.half[h];
+  if (half.ring == nullptr) {
+    return read_descriptor(half.base + from.index * sizeof(Descriptor), to);
+  }
+  HeldDescriptors& held = queue.held[h];
+  const uint32_t number = half.taken + offset;
+  if (number - held.first >= held.count) {
+    held.first = number;
+    held.count =
+        std::min({HeldDescriptors::kMost, half.visible - offset, half.length - from.index});
+    std::memcpy(held.descriptors.data(), half.ring + from.index * sizeof(Descriptor),
+                held.count * sizeof(Descriptor));
+  }
+  to = held.descriptors[number - held.first];
+  return true;
+}
+
+// Where fetch will look for a descriptor.
+const void* UdmaEngine::place_of(const Queue& queue, Half h, uint32_t offset) const {
+  const HalfQueue& half = queue.half[h];
+  if (half.ring == nullptr) return nullptr;
+  const HeldDescriptors& held = queue.held[h];
+  const uint32_t at = half.taken + offset - held.first;
+  if (at < held.count) return &held.descriptors[at];
+  return half.ring + half.current.plus(offset, half.length).index * sizeof(Descriptor);
 }
 
 UdmaEngine::Assembly UdmaEngine::fail(Packet& packet, Half h, uint32_t cause) {
@@ -57,67 +78,75 @@ bool UdmaEngine::abort_masked(Half h, uint32_t cause) const {
 }
 
 // A mismatch that does not abort is noted and the descriptor used, which lets rings be replayed.
-bool UdmaEngine::check_ring_id(const HalfQueue& half, uint32_t offset, const Descriptor& d, Half h,
-                               Packet& packet) {
-  if (desc::ring_id(d.w0) == half.current.plus(offset, half.length).ring_id) return true;
+bool UdmaEngine::wrong_ring_id(Half h, Packet& packet) {
   const uint32_t cause = h == kM2s ? m2s_cause::kRingId : s2m_cause::kRingId;
-  const bool masked = abort_masked(h, cause);
+  const bool masked = config_.ring_id_masked[h];
   (masked ? packet.noted : packet.errors)[h] |= cause;
-  return masked;
+  return !masked;
+}
+
+// A metadata slot; those that open no packet bring a new constant.
+void UdmaEngine::take_slot(Packet& packet, const Descriptor& d, float& scale) {
+  const auto slot = contract::DmaCompute::unpack(d);
+  if (packet.tx_descriptors == 1) {
+    packet.compute = true;
+    packet.operation = slot;
+    if (slot.op == contract::ReduceOp::kFma) {
+      packet.scales = static_cast<uint32_t>(run_.scales.size());
+      run_.scales.emplace_back();
+    }
+  }
+  if (slot.has_constant && slot.op == contract::ReduceOp::kFma) {
+    scale = base::load<float>(&slot.constant_bits);
+  }
+}
+
+// False if there are too many sources.
+bool UdmaEngine::take_source(Packet& packet, const Descriptor& d, float scale) {
+  const uint32_t raw = d.w0 & desc::kLengthMask;
+  const uint32_t length = raw == 0 && !config_.zero_is_64k ? 0 : desc::length(d.w0);
+  if (packet.compute) {
+    if (packet.sources == kMaxSources) return false;
+    if (packet.operation.op == contract::ReduceOp::kFma) {
+      base::store(&run_.scales[packet.scales][packet.sources], scale);
+    }
+  }
+  run_.buffers.push_back({d.address, length});
+  ++packet.sources;
+  packet.source_bytes += length;
+  return true;
 }
 
 UdmaEngine::Assembly UdmaEngine::assemble_tx(Queue& queue, uint32_t offset, Packet& packet) {
-  HalfQueue& half = queue.half[kM2s];
-  // As after reset: nobody has configured it, which means no limit and length 0 as 64 KiB.
-  const uint32_t len_cfg = value(udma::kM2sPktLenCfg) != 0 ? value(udma::kM2sPktLenCfg) : kLenCfg;
-  const uint32_t max_bytes = udma::kM2sPktLenCfgMaxBytes.get(len_cfg);
-  const uint32_t max_desc = udma::kM2sDescPrefCfg2MaxDesc.get(value(udma::kM2sDescPrefCfg2));
-  const uint32_t limit_bytes = max_bytes == 0 ? desc::kMaxPacketBytes : max_bytes;
-  const uint32_t limit_desc =
-      max_desc == 0 ? kMaxTxDescriptors : std::min(max_desc, kMaxTxDescriptors);
+  const HalfQueue& half = queue.half[kM2s];
   const uint32_t available = half.visible - offset;
+  RingPointer at = half.current.plus(offset, half.length);
   float scale = 1.0F;
-  for (uint32_t i = 0;; ++i) {
+  for (uint32_t i = 0;; ++i, at = at.plus(1, half.length)) {
     if (i == available) return Assembly::kNone;
-    if (i == limit_desc) return fail(packet, kM2s, m2s_cause::kTooManyDescriptors);
+    if (i == config_.max_descriptors) return fail(packet, kM2s, m2s_cause::kTooManyDescriptors);
     Descriptor d;
     packet.tx_descriptors = i + 1;
-    if (!fetch(half, offset + i, d)) return fail(packet, kM2s, m2s_cause::kDescriptorRead);
-    if (!check_ring_id(half, offset + i, d, kM2s, packet)) return Assembly::kError;
+    if (!fetch(queue, kM2s, offset + i, at, d))
+      return fail(packet, kM2s, m2s_cause::kDescriptorRead);
+    if (desc::ring_id(d.w0) != at.ring_id && wrong_ring_id(kM2s, packet)) return Assembly::kError;
     if (i == 0 && (d.w0 & desc::kFirst) == 0) return fail(packet, kM2s, m2s_cause::kFirst);
     if (i != 0 && (d.w0 & desc::kFirst) != 0) {
       packet.tx_descriptors = i;  // the new FIRST belongs to the next packet
       return fail(packet, kM2s, m2s_cause::kLast);
     }
     const bool meta = (d.w0 & desc::kMeta) != 0;
-    if (meta && i == 0) {
-      packet.compute = true;
-      packet.header = static_cast<uint32_t>(run_.headers.size());
-      run_.headers.push_back({contract::DmaCompute::unpack(d), {}});
-    }
+    if (meta && (i == 0 || packet.compute)) take_slot(packet, d, scale);
     if (!known_operation(d.w1, packet.compute) || (meta && !packet.compute)) {
       return fail(packet, kM2s, m2s_cause::kStreamResponse);
     }
     packet.dmb |= (d.w0 & desc::kDmb) != 0;
     packet.write_barrier |= (d.w1 & desc::kWriteBarrier) != 0;
-    if (meta) {
-      const auto slot = contract::DmaCompute::unpack(d);
-      if (slot.has_constant && slot.op == contract::ReduceOp::kFma) {
-        scale = base::load<float>(&slot.constant_bits);
+    if (!meta) {
+      if (!take_source(packet, d, scale)) return fail(packet, kS2m, s2m_cause::kLengthMismatch);
+      if (packet.source_bytes > config_.max_bytes) {
+        return fail(packet, kM2s, m2s_cause::kPacketTooLong);
       }
-    } else {
-      const bool zero_is_64k = udma::kM2sPktLenCfgZeroIs64k.get(len_cfg) != 0;
-      const uint32_t raw = d.w0 & desc::kLengthMask;
-      const uint32_t length = raw == 0 && !zero_is_64k ? 0 : desc::length(d.w0);
-      if (packet.compute) {
-        ComputeHeader& header = run_.headers[packet.header];
-        if (packet.sources == kMaxSources) return fail(packet, kS2m, s2m_cause::kLengthMismatch);
-        base::store(&header.scale_bits[packet.sources], scale);
-      }
-      run_.buffers.push_back({d.address, length});
-      ++packet.sources;
-      packet.source_bytes += length;
-      if (packet.source_bytes > limit_bytes) return fail(packet, kM2s, m2s_cause::kPacketTooLong);
     }
     if ((d.w0 & desc::kLast) != 0) return Assembly::kPacket;
   }
@@ -125,11 +154,12 @@ UdmaEngine::Assembly UdmaEngine::assemble_tx(Queue& queue, uint32_t offset, Pack
 
 // All sources of a compute packet hold the same number of elements, and there are as many as
 // announced.
-bool UdmaEngine::compute_shape(Packet& packet, const ComputeHeader& header) {
-  const uint32_t source_size = contract::dtype_size(header.op.src);
-  const uint32_t size = contract::dtype_size(header.op.dst);
-  if (source_size == 0 || size == 0 || packet.sources != header.op.sources ||
-      header.op.op > contract::ReduceOp::kMin || header.op.constant_kind > 2) {
+bool UdmaEngine::compute_shape(Packet& packet) {
+  const contract::DmaCompute& op = packet.operation;
+  const uint32_t source_size = contract::dtype_size(op.src);
+  const uint32_t size = contract::dtype_size(op.dst);
+  if (source_size == 0 || size == 0 || packet.sources != op.sources ||
+      op.op > contract::ReduceOp::kMin || op.constant_kind > 2) {
     return false;
   }
   const uint32_t each = run_.buffers[packet.first_buffer].length;
@@ -137,7 +167,7 @@ bool UdmaEngine::compute_shape(Packet& packet, const ComputeHeader& header) {
     if (run_.buffers[packet.first_buffer + i].length != each) return false;
   }
   if (each == 0 || each % source_size != 0) return false;
-  packet.copies = header.op.copies;
+  packet.copies = op.copies;
   packet.bytes = each / source_size * size * packet.copies;
   return true;
 }
@@ -159,9 +189,10 @@ void UdmaEngine::take_sources(Packet& packet, uint32_t skip, uint32_t bytes) {
 // Where they do not suffice, those that are there take the first part of a copy. Of several copies
 // each fills its descriptors exactly.
 UdmaEngine::Assembly UdmaEngine::assemble_rx(Queue& queue, uint32_t offset, Packet& packet) {
-  HalfQueue& half = queue.half[kS2m];
+  const HalfQueue& half = queue.half[kS2m];
   uint32_t left = packet.bytes;
-  for (uint32_t i = 0; i == 0 || left != 0; ++i) {
+  RingPointer at = half.current.plus(offset, half.length);
+  for (uint32_t i = 0; i == 0 || left != 0; ++i, at = at.plus(1, half.length)) {
     if (offset + i >= half.visible) {
       if (i == 0 || packet.compute) return Assembly::kNone;
       packet.partial = true;
@@ -171,8 +202,9 @@ UdmaEngine::Assembly UdmaEngine::assemble_rx(Queue& queue, uint32_t offset, Pack
     }
     Descriptor d;
     packet.rx_descriptors = i + 1;
-    if (!fetch(half, offset + i, d)) return fail(packet, kS2m, s2m_cause::kDescriptorRead);
-    if (!check_ring_id(half, offset + i, d, kS2m, packet)) return Assembly::kError;
+    if (!fetch(queue, kS2m, offset + i, at, d))
+      return fail(packet, kS2m, s2m_cause::kDescriptorRead);
+    if (desc::ring_id(d.w0) != at.ring_id && wrong_ring_id(kS2m, packet)) return Assembly::kError;
     const uint32_t length = std::min(desc::length(d.w0), left);
     if (packet.copies > 1) {
       const uint32_t of_copy = (left - 1) % (packet.bytes / packet.copies) + 1;
@@ -191,21 +223,52 @@ UdmaEngine::Assembly UdmaEngine::assemble_rx(Queue& queue, uint32_t offset, Pack
   return Assembly::kPacket;
 }
 
-// Finds accesses that cannot succeed, and signals.
-void UdmaEngine::check_addresses(Packet& packet) {
+// The bytes of a copy that takes as long on the engine. A copy takes as long as its bytes are
+// written, each of its copies. A reduction reads its sources at the copy rate and makes its result
+// at twice the accumulate factor: with factor 1/2 two sources take twice as long as a copy of the
+// result; of small elements it makes so many in a time at most. Its copies are written meanwhile.
+uint64_t UdmaEngine::engine_bytes(const Packet& packet) const {
+  if (!packet.compute) return packet.bytes;
+  const contract::DmaCompute& op = packet.operation;
+  if (op.plain()) return packet.bytes;
+  const TimingParams& timing = context_.timing;
+  const uint64_t result = packet.bytes / packet.copies;
+  const uint64_t den = timing.dma_accumulate_den;
+  const uint64_t num = timing.dma_accumulate_num;
+  const uint64_t read = packet.source_bytes * den / (2 * num);
+  uint64_t bytes = std::max({read, result * den / num, uint64_t{packet.bytes}});
+  if (packet.sources > 1) {
+    const base::Ps floor = timing.dma_compute.time_for(result / contract::dtype_size(op.dst));
+    bytes = std::max(bytes, resource_.rate().bytes_in(floor));
+  }
+  return bytes;
+}
+
+// Where a buffer lies; charges what it occupies.
+Space UdmaEngine::look(Packet& packet, const Buffer& b, Half h) {
+  const Route& route = context_.routes.find(domain_, b.address, h == kS2m);
+  base::Ps& latency = h == kM2s ? packet.read_latency : packet.write_latency;
+  latency = std::max(latency, route.latency);
+  for (const Charge& share : route.shares) {
+    context_.charges.add(*share.resource, share.bytes * b.length, share.extra);
+  }
+  return b.length <= route.left(b.address) ? route.space
+                                           : context_.fabric.reach(b.address, b.length);
+}
+
+// Finds accesses that cannot succeed, and signals; charges what can.
+void UdmaEngine::look_at_sources(Packet& packet) {
   const Buffer* buffers = run_.buffers.data() + packet.first_buffer;
-  Fabric& fabric = context_.fabric;
   for (uint32_t i = 0; i < packet.sources; ++i) {
     const Buffer& b = buffers[i];
     if (b.length == 0) continue;
-    const bool words = b.address % 4 == 0 && b.length % 4 == 0;
-    switch (fabric.reach(b.address, b.length)) {
+    switch (look(packet, b, kM2s)) {
       case Space::kNone:
         packet.errors[kM2s] |= m2s_cause::kDataRead;
         break;
       case Space::kRegister:
         packet.reads_register = true;
-        if (!words) packet.errors[kM2s] |= m2s_cause::kDataRead;
+        if (b.address % 4 != 0 || b.length % 4 != 0) packet.errors[kM2s] |= m2s_cause::kDataRead;
         break;
       case Space::kNoLink:
         packet.unanswered = true;
@@ -213,12 +276,15 @@ void UdmaEngine::check_addresses(Packet& packet) {
       default:
         break;
     }
-    packet.read_latency = std::max(packet.read_latency, fabric.read_latency(b.address));
   }
+}
+
+void UdmaEngine::look_at_destinations(Packet& packet) {
+  const Buffer* buffers = run_.buffers.data() + packet.first_buffer;
   for (uint32_t i = packet.sources; i < packet.sources + packet.destinations; ++i) {
     const Buffer& b = buffers[i];
     if (b.length == 0) continue;
-    switch (fabric.reach(b.address, b.length)) {
+    switch (look(packet, b, kS2m)) {
       case Space::kNone:
         packet.errors[kS2m] |= s2m_cause::kDataWrite;
         break;
@@ -237,46 +303,22 @@ void UdmaEngine::check_addresses(Packet& packet) {
       default:
         break;
     }
-    packet.write_latency = std::max(packet.write_latency, fabric.write_latency(b.address));
   }
 }
 
-// The bytes of a copy that takes as long on the engine. A copy takes as long as its bytes are
-// written, each of its copies. A reduction reads its sources at the copy rate and makes its result
-// at twice the accumulate factor: with factor 1/2 two sources take twice as long as a copy of the
-// result; of small elements it makes so many in a time at most. Its copies are written meanwhile.
-uint64_t UdmaEngine::engine_bytes(const Packet& packet) const {
-  if (!packet.compute) return packet.bytes;
-  const contract::DmaCompute& op = run_.headers[packet.header].op;
-  if (op.plain()) return packet.bytes;
-  const TimingParams& timing = context_.timing;
-  const uint64_t result = packet.bytes / packet.copies;
-  const uint64_t den = timing.dma_accumulate_den;
-  const uint64_t num = timing.dma_accumulate_num;
-  const uint64_t read = packet.source_bytes * den / (2 * num);
-  uint64_t bytes = std::max({read, result * den / num, uint64_t{packet.bytes}});
-  if (packet.sources > 1) {
-    const base::Ps floor = timing.dma_compute.time_for(result / contract::dtype_size(op.dst));
-    bytes = std::max(bytes, resource_.rate().bytes_in(floor));
-  }
-  return bytes;
-}
-
-void UdmaEngine::charge(Packet& packet) {
-  const TimingParams& timing = context_.timing;
-  const Buffer* buffers = run_.buffers.data() + packet.first_buffer;
-  scratch_.clear();
-  scratch_.add(resource_, engine_bytes(packet),
-               timing.dma_buffer * std::max(packet.sources, packet.destinations));
-  for (uint32_t i = 0; i < packet.sources; ++i) {
-    context_.fabric.path(domain_, buffers[i].address, false, buffers[i].length, scratch_);
-  }
-  for (uint32_t i = packet.sources; i < packet.sources + packet.destinations; ++i) {
-    context_.fabric.path(domain_, buffers[i].address, true, buffers[i].length, scratch_);
-  }
-  packet.first_charge = static_cast<uint32_t>(run_.charges.size());
-  packet.charges = static_cast<uint32_t>(scratch_.size());
-  run_.charges.insert(run_.charges.end(), scratch_.begin(), scratch_.end());
+// Of a packet with all its descriptors.
+UdmaEngine::Assembly UdmaEngine::judge(Packet& packet, bool stalled) {
+  if (packet.partial) take_sources(packet, 0, packet.bytes);
+  context_.charges.open();
+  packet.first_charge = static_cast<uint32_t>(context_.charges.size());
+  context_.charges.add(resource_, engine_bytes(packet),
+                       context_.timing.dma_buffer * std::max(packet.sources, packet.destinations));
+  look_at_sources(packet);
+  look_at_destinations(packet);
+  packet.charges = static_cast<uint32_t>(context_.charges.size()) - packet.first_charge;
+  if (packet.errors[kM2s] != 0 || packet.errors[kS2m] != 0) return Assembly::kError;
+  if (packet.unanswered) return Assembly::kNone;
+  return stalled ? Assembly::kStalled : Assembly::kPacket;
 }
 
 // Appends the packet at these ring offsets to the run. kNone: not all descriptors are there.
@@ -284,50 +326,43 @@ void UdmaEngine::charge(Packet& packet) {
 // execute.
 UdmaEngine::Assembly UdmaEngine::assemble(uint32_t q, uint32_t tx_offset, uint32_t rx_offset,
                                           base::Ps at, base::Ps visible_at) {
-  Queue& queue = queues_[q];
-  if (queue.half[kM2s].visible == tx_offset || !schedules(q, kM2s) || !schedules(q, kS2m)) {
-    return Assembly::kNone;
-  }
+  Queue& queue = *queues_[q];
+  if (!config_.known) configure();
+  const HalfQueue& tx = queue.half[kM2s];
+  const HalfQueue& rx = queue.half[kS2m];
+  const bool scheduled = (config_.scheduled >> q & 1) != 0 && tx.length != 0 && rx.length != 0;
+  if (tx.visible == tx_offset || !scheduled) return Assembly::kNone;
   const size_t buffers = run_.buffers.size();
-  const size_t headers = run_.headers.size();
-  Packet packet;
+  const size_t scales = run_.scales.size();
+  const size_t charges = context_.charges.size();
+  Packet& packet = run_.packets.push_back({});
   packet.queue = static_cast<uint8_t>(q);
   packet.first_buffer = static_cast<uint32_t>(buffers);
-  packet.generation[kM2s] = queue.half[kM2s].generation;
-  packet.generation[kS2m] = queue.half[kS2m].generation;
+  packet.generation[kM2s] = tx.generation;
+  packet.generation[kS2m] = rx.generation;
   Assembly result = assemble_tx(queue, tx_offset, packet);
   if (result == Assembly::kPacket) {
     const uint32_t sent = tx_offset == 0 ? std::min(queue.sent, packet.source_bytes) : 0;
     packet.bytes = packet.source_bytes - sent;
     if (sent != 0) take_sources(packet, sent, packet.bytes);
-    if (packet.compute && !compute_shape(packet, run_.headers[packet.header])) {
+    if (packet.compute && !compute_shape(packet)) {
       result = fail(packet, kS2m, s2m_cause::kLengthMismatch);
     }
   }
   if (result == Assembly::kPacket) result = assemble_rx(queue, rx_offset, packet);
   if (result == Assembly::kPacket) {
-    if (packet.partial) take_sources(packet, 0, packet.bytes);
-    check_addresses(packet);
-    const bool dmb =
-        packet.dmb && !(tx_offset == 0 && (queue.dmb_released || queue.sent != 0)) &&
-        udma::kM2sQRateLimitMaskDmbPause.get(value(udma::kM2sQ + udma::kM2sQRateLimitMask, q)) == 0;
-    if (packet.errors[kM2s] != 0 || packet.errors[kS2m] != 0) {
-      result = Assembly::kError;
-    } else if (packet.unanswered) {
-      // The queue stands still from here on; others go on.
-      if (tx_offset == 0) unanswered_ |= 1u << q;
-      result = Assembly::kNone;
-    } else if (dmb && at < visible_at) {
-      result = Assembly::kStalled;
-    }
+    const bool goes_on = tx_offset == 0 && (queue.dmb_released || queue.sent != 0);
+    const bool dmb = packet.dmb && !goes_on && (config_.dmb_ignored >> q & 1) == 0;
+    result = judge(packet, dmb && at < visible_at);
+    // The queue stands still from here on; others go on.
+    if (packet.unanswered && result == Assembly::kNone && tx_offset == 0) unanswered_ |= 1u << q;
   }
+  if (result != Assembly::kPacket) context_.charges.truncate(charges);
   if (result == Assembly::kNone || result == Assembly::kStalled) {
-    run_.buffers.resize(buffers);
-    run_.headers.resize(headers);
-    return result;
+    run_.buffers.truncate(buffers);
+    run_.scales.resize(scales);
+    run_.packets.pop_back();
   }
-  if (result == Assembly::kPacket) charge(packet);
-  run_.packets.push_back(packet);
   return result;
 }
 

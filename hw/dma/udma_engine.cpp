@@ -19,7 +19,7 @@ constexpr uint32_t kMaxDropped = 128;
 void UdmaEngine::PlannedRun::clear() {
   packets.clear();
   buffers.clear();
-  headers.clear();
+  scales.clear();
   charges.clear();
   done = 0;
   claimed = false;
@@ -49,14 +49,15 @@ void UdmaEngine::reset() {
   deferred_free_.clear();
   deferred_pending_ = 0;
   reset_registers();
-  if (queues_ != nullptr) {
-    for (uint32_t q = 0; q < kQueues; ++q) {
-      for (Half h : {kM2s, kS2m}) {
-        reset_half(q, h);
-        queues_[q].half[h].base = 0;
-        queues_[q].half[h].length = 0;
-        queues_[q].half[h].ring = nullptr;
-      }
+  config_.known = false;
+  noted_[kM2s] = noted_[kS2m] = 0;
+  for (uint32_t q = 0; q < kQueues; ++q) {
+    if (queues_[q] == nullptr) continue;
+    for (Half h : {kM2s, kS2m}) {
+      reset_half(q, h);
+      queues_[q]->half[h].base = 0;
+      queues_[q]->half[h].length = 0;
+      queues_[q]->half[h].ring = nullptr;
     }
   }
   active_ = unanswered_ = summary_ = 0;
@@ -102,9 +103,13 @@ void UdmaEngine::descriptors_arrive(const EventKey& key, uint64_t argument) {
     return;
   }
   half.visible += n;
-  if (queues_[q].half[kM2s].visible != 0) active_ |= 1u << q;
+  if (queue(q).half[kM2s].visible != 0) active_ |= 1u << q;
   if (running_ && run_.claimed && run_.packets.front().queue != q) yield_to(key);
   kick(key.time);
+}
+
+void UdmaEngine::expect() {
+  for (const void* at : ahead_) __builtin_prefetch(at);
 }
 
 // Arbitrates at `at`, unless a packet is being executed or an earlier arbitration is due.
@@ -116,6 +121,7 @@ void UdmaEngine::kick(base::Ps at) {
 void UdmaEngine::start(base::Ps at) {
   finish(at);
   run_.clear();
+  context_.charges.clear();
   running_ = false;
   if (!normal()) return;  // disabled, or an error of the run just finished
   uint32_t dropped = 0;
@@ -140,44 +146,56 @@ void UdmaEngine::start(base::Ps at) {
   }
 }
 
+void UdmaEngine::consume(Queue& queue, Half h, uint32_t n) {
+  HalfQueue& half = queue.half[h];
+  half.current = half.current.plus(n, half.length);
+  half.taken += n;
+  half.visible -= n;
+  half.requested -= n;
+  half.pending -= n;
+}
+
 // A packet with a masked error does nothing but consume its descriptors. The RX descriptors of a
 // packet that failed before they were counted stay.
 void UdmaEngine::drop_erroneous(const Packet& packet) {
-  Queue& q = queues_[packet.queue];
+  Queue& q = queue(packet.queue);
   const uint32_t n[2] = {packet.tx_descriptors, packet.rx_descriptors};
   for (Half h : {kM2s, kS2m}) {
     note(h, packet.noted[h]);
-    HalfQueue& half = q.half[h];
-    half.current = half.current.plus(n[h], half.length);
-    half.visible -= n[h];
-    half.requested -= n[h];
-    half.pending -= n[h];
+    consume(q, h, n[h]);
     context_.counters.descriptors += n[h];
   }
   q.sent = 0;
   if (q.half[kM2s].visible == 0) active_ &= ~(1u << packet.queue);
 }
 
-// Leaves the next packet in the (empty) run: round robin, on v4 within the highest class.
+// Round robin, within the highest class of those that wait.
+uint32_t UdmaEngine::next_queue(uint32_t candidates) const {
+  if (config_.classes) {
+    uint32_t best = 0;
+    uint32_t highest = 0;
+    for (uint32_t left = candidates; left != 0; left &= left - 1) {
+      const uint8_t its = config_.service_class[static_cast<uint32_t>(__builtin_ctz(left))];
+      if (its > highest) best = 0;
+      highest = std::max<uint32_t>(highest, its);
+      if (its == highest) best |= left & -left;
+    }
+    candidates = best;
+  }
+  const uint32_t behind = candidates & ~((2u << last_queue_) - 1);
+  return static_cast<uint32_t>(__builtin_ctz(behind != 0 ? behind : candidates));
+}
+
+// Leaves the next packet in the (empty) run.
 UdmaEngine::Assembly UdmaEngine::arbitrate(base::Ps at) {
-  if (!stream_on()) return Assembly::kNone;
-  const bool classes = context_.fabric.address_map().gen == contract::Gen::kV4;
-  const auto class_of = [this](uint32_t q) {
-    return udma::kM2sQCfgQos.get(value(udma::kM2sQ + udma::kM2sQCfg, q));
-  };
+  if (!config_.known) configure();
+  if (!config_.stream_on) return Assembly::kNone;
   uint32_t candidates = active_ & ~unanswered_;
   while (candidates != 0) {
-    uint32_t best = kQueues;
-    for (uint32_t i = 1; i <= kQueues; ++i) {
-      const uint32_t q = (last_queue_ + i) % kQueues;
-      if ((candidates >> q & 1) == 0) continue;
-      if (best != kQueues && (!classes || class_of(q) <= class_of(best))) continue;
-      best = q;
-      if (!classes) break;
-    }
+    const uint32_t best = next_queue(candidates);
     candidates &= ~(1u << best);
-    const Assembly result = assemble(best, 0, 0, at, queues_[best].visible_at);
-    queues_[best].dmb_waits = result == Assembly::kStalled;
+    const Assembly result = assemble(best, 0, 0, at, queue(best).visible_at);
+    queue(best).dmb_waits = result == Assembly::kStalled;
     if (result == Assembly::kStalled) {
       wake_stalled(best);
     } else if (result != Assembly::kNone) {
@@ -191,7 +209,7 @@ UdmaEngine::Assembly UdmaEngine::arbitrate(base::Ps at) {
 // A queue whose next packet waits for the acknowledgement of earlier writes is looked at again
 // then.
 void UdmaEngine::wake_stalled(uint32_t q) {
-  Queue& queue = queues_[q];
+  Queue& queue = *queues_[q];
   if (queue.wake_at == queue.visible_at) return;
   queue.wake_at = queue.visible_at;
   context_.events.schedule(key(queue.wake_at, Phase::kReady), *this, kTagWake);
@@ -202,13 +220,13 @@ bool UdmaEngine::other_eligible(uint32_t q, base::Ps at) {
     const auto o = static_cast<uint32_t>(__builtin_ctz(other));
     const size_t packets = run_.packets.size();
     const size_t buffers = run_.buffers.size();
-    const size_t headers = run_.headers.size();
-    const size_t charges = run_.charges.size();
-    const Assembly result = assemble(o, 0, 0, at, queues_[o].visible_at);
-    run_.packets.resize(packets);
-    run_.buffers.resize(buffers);
-    run_.headers.resize(headers);
-    run_.charges.resize(charges);
+    const size_t scales = run_.scales.size();
+    const size_t charges = context_.charges.size();
+    const Assembly result = assemble(o, 0, 0, at, queue(o).visible_at);
+    run_.packets.truncate(packets);
+    run_.buffers.truncate(buffers);
+    run_.scales.resize(scales);
+    context_.charges.truncate(charges);
     if (result == Assembly::kStalled) wake_stalled(o);
     if (result != Assembly::kNone && result != Assembly::kStalled) return true;
   }
@@ -222,7 +240,7 @@ size_t UdmaEngine::run_limit() const {
 
 // Times of a packet, given when the last resource of its path is through with it.
 void UdmaEngine::place(Packet& packet, base::Ps at, base::Ps end) {
-  Queue& q = queues_[packet.queue];
+  Queue& q = queue(packet.queue);
   const TimingParams& timing = context_.timing;
   packet.start = at;
   // Writes behind a barrier wait for its acknowledgement; signals do so by their own latency.
@@ -241,29 +259,51 @@ void UdmaEngine::plan(base::Ps at) {
   running_ = true;
   const EventKey now = key(at, Phase::kStart);
   const uint32_t q = run_.packets.front().queue;
-  for (const Charge& c : run_.charges) {
+  for (const Charge& c : context_.charges) {
     if (c.resource->run() != nullptr) c.resource->run()->yield_to(now);
   }
   size_t limit = run_limit();
   if (run_.packets.front().partial || (limit > 1 && other_eligible(q, at))) limit = 1;
   if (limit == 1) {
-    Packet& packet = run_.packets.front();
-    base::Ps end = 0;
-    for (uint32_t i = 0; i < packet.charges; ++i) {
-      const Charge& c = run_.charges[packet.first_charge + i];
-      end = std::max(end, c.resource->commit(at, c.bytes, c.extra));
-    }
-    place(packet, at, end);
-    streak_ = std::min(streak_ + 1, kMaxStreak);
+    plan_one(at);
   } else {
-    run_.barrier_before = queues_[q].barrier_until;
+    run_.barrier_before = queue(q).barrier_until;
     plan_run(at, q, limit);
   }
-  start_event_ =
-      context_.events.schedule(key(run_.packets.back().end, Phase::kStart), *this, kTagStart);
+  const Packet& last = run_.packets.back();
+  start_event_ = context_.events.schedule(key(last.end, Phase::kStart), *this, kTagStart);
+  look_ahead(last);
+}
+
+// What a further packet of the queue would read: descriptors, queue, and the resources of this one.
+void UdmaEngine::look_ahead(const Packet& last) {
+  constexpr size_t kLine = 64;
+  const Queue& q = queue(last.queue);
+  const auto* queue = reinterpret_cast<const uint8_t*>(&q);
+  size_t n = 0;
+  ahead_[n++] = place_of(q, kM2s, last.tx_descriptors);
+  ahead_[n++] = place_of(q, kS2m, last.rx_descriptors);
+  for (size_t at = 0; at < offsetof(Queue, held); at += kLine) ahead_[n++] = queue + at;
+  ahead_[n++] = &q.held[kS2m];
+  for (const Charge& c : context_.charges) {
+    if (n + 2 > ahead_.size()) return;
+    if (c.resource == &resource_) continue;
+    ahead_[n++] = c.resource;
+    ahead_[n++] = reinterpret_cast<const uint8_t*>(c.resource) + kLine;
+  }
+}
+
+void UdmaEngine::plan_one(base::Ps at) {
+  base::Ps end = 0;
+  for (const Charge& c : context_.charges) {
+    end = std::max(end, c.resource->commit(at, c.bytes, c.extra));
+  }
+  place(run_.packets.front(), at, end);
+  streak_ = std::min(streak_ + 1, kMaxStreak);
 }
 
 void UdmaEngine::plan_run(base::Ps at, uint32_t q, size_t limit) {
+  const Charges& charges = context_.charges;
   local_.clear();
   uint32_t tx = 0;
   uint32_t rx = 0;
@@ -271,30 +311,17 @@ void UdmaEngine::plan_run(base::Ps at, uint32_t q, size_t limit) {
     Packet& packet = run_.packets.back();
     base::Ps end = 0;
     for (uint32_t i = 0; i < packet.charges; ++i) {
-      const Charge& c = run_.charges[packet.first_charge + i];
-      end = std::max(end, BandwidthResource::advance(local_state(*c.resource), c.resource->rate(),
-                                                     t, c.bytes, c.extra));
+      const Charge& c = charges[packet.first_charge + i];
+      end = std::max(end, c.resource->advance(local_state(*c.resource), t, c.bytes, c.extra));
     }
     place(packet, t, end);
     t = packet.end;
     if (packet.signal || packet.reads_register || run_.packets.size() == limit) break;
     tx += packet.tx_descriptors;
     rx += packet.rx_descriptors;
-    const size_t packets = run_.packets.size();
-    const Assembly next = assemble(q, tx, rx, t, queues_[q].visible_at);
-    if (run_.packets.size() == packets) break;
-    const Packet& added = run_.packets.back();
-    bool alone = next == Assembly::kPacket && added.errors[kM2s] == 0 && added.errors[kS2m] == 0 &&
-                 !added.partial;
-    for (uint32_t i = 0; alone && i < added.charges; ++i) {
-      alone = run_.charges[added.first_charge + i].resource->run() == nullptr;
-    }
-    if (!alone) {  // its turn comes when the run has ended
-      run_.charges.resize(next == Assembly::kPacket ? added.first_charge : run_.charges.size());
-      run_.packets.pop_back();
-      break;
-    }
+    if (!extend_run(q, tx, rx, t)) break;
   }
+  run_.charges.assign(charges.begin(), charges.end());
   if (run_.packets.size() > 1) {
     claim(true);
   } else {
@@ -302,6 +329,23 @@ void UdmaEngine::plan_run(base::Ps at, uint32_t q, size_t limit) {
   }
   streak_ =
       std::min(streak_ + kStreakPerPacket * static_cast<uint32_t>(run_.packets.size()), kMaxStreak);
+}
+
+// Takes the next packet into the run, unless its turn comes when the run has ended.
+bool UdmaEngine::extend_run(uint32_t q, uint32_t tx, uint32_t rx, base::Ps at) {
+  const size_t packets = run_.packets.size();
+  const Assembly next = assemble(q, tx, rx, at, queue(q).visible_at);
+  if (run_.packets.size() == packets) return false;
+  const Packet& added = run_.packets.back();
+  bool alone = next == Assembly::kPacket && added.errors[kM2s] == 0 && added.errors[kS2m] == 0 &&
+               !added.partial;
+  for (uint32_t i = 0; alone && i < added.charges; ++i) {
+    alone = context_.charges[added.first_charge + i].resource->run() == nullptr;
+  }
+  if (alone) return true;
+  if (next == Assembly::kPacket) context_.charges.truncate(added.first_charge);
+  run_.packets.pop_back();
+  return false;
 }
 
 BandwidthResource::State& UdmaEngine::local_state(BandwidthResource& resource) {
@@ -337,8 +381,8 @@ void UdmaEngine::yield_to(const EventKey& other) {
     ++keep;
   }
   if (keep < run_.packets.size()) {
-    run_.packets.resize(keep);
-    Queue& q = queues_[run_.packets.front().queue];
+    run_.packets.truncate(keep);
+    Queue& q = queue(run_.packets.front().queue);
     q.visible_at = run_.packets.back().visible;
     q.barrier_until = run_.barrier_before;
     for (const Packet& p : run_.packets) {
@@ -378,10 +422,17 @@ bool UdmaEngine::elided(const Packet& packet) const {
          index_ < context_.fabric.address_map().compute_engines();
 }
 
-bool UdmaEngine::reads_elided(const Buffer* buffers, const Packet& packet) const {
+// The plain memory behind a buffer, or null.
+Memory* UdmaEngine::memory_of(const Buffer& b, Half h, uint64_t* offset) {
+  const Route& route = context_.routes.find(domain_, b.address, h == kS2m);
+  *offset = route.offset + (b.address - route.begin);
+  return route.memory;
+}
+
+bool UdmaEngine::reads_elided(const Buffer* buffers, const Packet& packet) {
   for (uint32_t i = 0; i < packet.sources; ++i) {
     uint64_t offset = 0;
-    Memory* memory = context_.fabric.plain(buffers[i].address, &offset);
+    Memory* memory = memory_of(buffers[i], kM2s, &offset);
     if (memory != nullptr && memory->elided().overlaps(offset, buffers[i].length)) return true;
   }
   return false;
@@ -394,7 +445,7 @@ void UdmaEngine::track_elision(const Buffer* buffers, const Packet& packet, bool
   bool read = false;
   for (uint32_t i = packet.sources; i < packet.sources + packet.destinations; ++i) {
     uint64_t offset = 0;
-    Memory* memory = context_.fabric.plain(buffers[i].address, &offset);
+    Memory* memory = memory_of(buffers[i], kS2m, &offset);
     if (memory == nullptr) {
       read = read || (stale && !elided);
     } else if (stale) {
@@ -413,7 +464,7 @@ void UdmaEngine::count(const Packet& packet) {
   c.descriptors += uint64_t{packet.tx_descriptors} + packet.rx_descriptors;
   c.bytes += packet.bytes;
   if (context_.tracer == nullptr) return;
-  uint32_t& track = queues_[packet.queue].track;
+  uint32_t& track = queue(packet.queue).track;
   if (track == ~0u) {
     track = context_.tracer->track(name() + ".q" + std::to_string(packet.queue));
   }
@@ -425,16 +476,11 @@ void UdmaEngine::count(const Packet& packet) {
 }
 
 void UdmaEngine::complete(Packet& packet) {
-  Queue& q = queues_[packet.queue];
+  Queue& q = queue(packet.queue);
   const RingPointer first = q.half[kM2s].current;
   const uint32_t n[2] = {packet.tx_descriptors, packet.rx_descriptors};
   for (Half h : {kM2s, kS2m}) {
-    HalfQueue& half = q.half[h];
-    if (half.generation != packet.generation[h]) continue;
-    half.current = half.current.plus(n[h], half.length);
-    half.visible -= n[h];
-    half.requested -= n[h];
-    half.pending -= n[h];
+    if (q.half[h].generation == packet.generation[h]) consume(q, h, n[h]);
   }
   if (q.half[kM2s].visible == 0) active_ &= ~(1u << packet.queue);
   note(kM2s, packet.noted[kM2s]);
@@ -457,10 +503,11 @@ void UdmaEngine::complete(Packet& packet) {
     return;
   }
   if (context_.timing_only) track_elision(buffers, packet, false);
-  const Mover::Outcome outcome =
-      packet.compute
-          ? mover_.compute(buffers, packet, run_.headers[packet.header], context_.timing_only)
-          : mover_.copy(buffers, packet, context_.timing_only);
+  const bool scaled = packet.compute && packet.operation.op == contract::ReduceOp::kFma;
+  const Scales* scales = scaled ? &run_.scales[packet.scales] : nullptr;
+  const Mover::Outcome outcome = packet.compute
+                                     ? mover_.compute(buffers, packet, scales, context_.timing_only)
+                                     : mover_.copy(buffers, packet, context_.timing_only);
   raise(kM2s, outcome.m2s);
   raise(kS2m, outcome.s2m);
 }
@@ -477,10 +524,14 @@ void UdmaEngine::defer(const Packet& packet) {
   }
   Deferred& d = deferred_[slot];
   const Buffer* buffers = run_.buffers.data() + packet.first_buffer;
-  d.destinations.assign(buffers + packet.sources, buffers + packet.sources + packet.destinations);
-  d.data.resize(packet.bytes);
+  const bool word = packet.destinations == 1 && packet.bytes <= d.word.size();
+  d.first = buffers[packet.sources];
+  if (!word) {
+    d.others.assign(buffers + packet.sources + 1, buffers + packet.sources + packet.destinations);
+    d.data.resize(packet.bytes);
+  }
   if (context_.timing_only && reads_elided(buffers, packet)) ++context_.counters.elided_reads;
-  if (!mover_.gather(buffers, packet, d.data.data())) {
+  if (!mover_.gather(buffers, packet, word ? d.word.data() : d.data.data())) {
     deferred_free_.push_back(slot);
     raise(kM2s, m2s_cause::kDataRead);
     return;
@@ -496,13 +547,20 @@ void UdmaEngine::effect(uint64_t slot) {
   std::swap(d, deferred_[slot]);
   deferred_free_.push_back(static_cast<uint32_t>(slot));
   --deferred_pending_;
-  size_t done = 0;
-  for (const Buffer& b : d.destinations) {
-    const bool ok = context_.fabric.write(b.address, {d.data.data() + done, b.length});
-    if (ok && context_.fabric.is_register(b.address)) ++context_.counters.register_writes;
-    if (!ok) raise(kS2m, s2m_cause::kDataWrite);
-    done += b.length;
+  const uint8_t* from = d.data.empty() ? d.word.data() : d.data.data();
+  write_signal(d.first, from);
+  from += d.first.length;
+  for (const Buffer& b : d.others) {
+    write_signal(b, from);
+    from += b.length;
   }
+}
+
+void UdmaEngine::write_signal(const Buffer& b, const uint8_t* from) {
+  const bool to_register = context_.routes.find(domain_, b.address, true).space == Space::kRegister;
+  const bool ok = context_.fabric.write(b.address, {from, b.length});
+  if (ok && to_register) ++context_.counters.register_writes;
+  if (!ok) raise(kS2m, s2m_cause::kDataWrite);
 }
 
 // Sets cause bits; an error that is not masked for it aborts the engine.
@@ -514,7 +572,8 @@ void UdmaEngine::raise(Half h, uint32_t cause) {
 }
 
 void UdmaEngine::note(Half h, uint32_t cause) {
-  if (cause == 0) return;
+  if ((cause & ~noted_[h]) == 0) return;
+  noted_[h] |= cause;
   set_value(udma::kSecondaryIrq, value(udma::kSecondaryIrq, h) | cause, h);
   summarise();
 }

@@ -15,14 +15,19 @@
 // queue of the engine becomes ready, what has not started is given back.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "contract/regs/udma.h"
 #include "hw/dma/mover.h"
 #include "hw/dma/packet.h"
+#include "hw/dma/routes.h"
+#include "hw/dma/small_vector.h"
 #include "hw/mem/fabric.h"
 #include "hw/nq/nq_block.h"
 #include "hw/reg/reg_block.h"
@@ -31,6 +36,21 @@
 #include "hw/time/event_queue.h"
 
 namespace hw {
+
+// Objects of a chip that are touched in turn lie together: fewer pages to look up.
+struct InPlaceDelete {
+  template <typename T>
+  void operator()(T* object) const {
+    object->~T();
+  }
+};
+template <typename T>
+using InPlace = std::unique_ptr<T, InPlaceDelete>;
+template <typename T, typename... Args>
+InPlace<T> make_in(std::pmr::memory_resource& memory, Args&&... args) {
+  void* at = memory.allocate(sizeof(T), alignof(T));
+  return InPlace<T>(new (at) T(std::forward<Args>(args)...));
+}
 
 // What all DMA engines of a chip share.
 struct DmaContext {
@@ -43,16 +63,20 @@ struct DmaContext {
   bool timing_only = false;
   uint32_t real_bytes = 512;  // timing_only.real_bytes: payload up to this size always moves
   bool coalesce = true;
+  Routes routes;
+  Charges charges;  // of the packets that an engine is looking at
+  std::pmr::monotonic_buffer_resource memory;
 };
 
 struct RingPointer {
   uint32_t index = 0;
   uint32_t ring_id = 1;  // of the lap that `index` is in
 
-  // A ring may be taken away (length 0) under its pointers.
+  // A ring may be taken away (length 0) under its pointers, or become shorter.
   RingPointer plus(uint32_t n, uint32_t length) const {
     if (length == 0) return *this;
     const uint64_t at = uint64_t{index} + n;
+    if (at < length) return {static_cast<uint32_t>(at), ring_id};
     return {static_cast<uint32_t>(at % length), (ring_id + static_cast<uint32_t>(at / length)) & 3};
   }
   uint32_t word() const { return index | ring_id << 30; }
@@ -66,7 +90,16 @@ struct HalfQueue {
   uint32_t requested = 0;         // of these, prefetch has been started for
   uint32_t visible = 0;           // of these, prefetched
   uint32_t generation = 0;        // counts resets
+  uint32_t taken = 0;             // counts descriptors that have been executed
   const uint8_t* ring = nullptr;  // the ring, when it lies in one piece of device memory
+};
+
+// Some of the prefetched descriptors of a queue: rings are read in pieces of a few lines.
+struct HeldDescriptors {
+  static constexpr uint32_t kMost = 8;
+  uint32_t first = 0;  // its number since the beginning, as HalfQueue::taken
+  uint32_t count = 0;
+  std::array<contract::Descriptor, kMost> descriptors;
 };
 
 class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public Run {
@@ -91,7 +124,9 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   // Adds one line if it has aborted, and one per queue whose descriptors wait, for hang reports.
   void who_waits(std::vector<std::string>& lines) const;
 
+  bool access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) override;
   void on_event(const EventKey& key, uint32_t tag, uint64_t argument) override;
+  void expect() override;
   void yield_to(const EventKey& key) override;
 
  private:
@@ -99,7 +134,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   enum class Assembly : uint8_t { kNone, kPacket, kStalled, kError };
   enum Tag : uint32_t { kTagReady, kTagWake, kTagStart, kTagEffect };
 
-  struct Queue {
+  struct alignas(64) Queue {
     HalfQueue half[2];
     base::Ps visible_at = 0;     // when the last write of the queue is acknowledged
     base::Ps barrier_until = 0;  // later writes must not be visible before
@@ -108,12 +143,13 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
     bool dmb_waits = false;      // the next packet has found that it must wait
     bool dmb_released = false;   // by software: the next packet does not
     uint32_t track = ~0u;
+    HeldDescriptors held[2];
   };
   struct PlannedRun {
-    std::vector<Packet> packets;
-    std::vector<Buffer> buffers;
-    std::vector<ComputeHeader> headers;
-    std::vector<Charge> charges;
+    SmallVector<Packet, 1> packets;
+    SmallVector<Buffer, 5> buffers;
+    std::vector<Scales> scales;
+    std::vector<Charge> charges;  // as long as resources are claimed
     base::Ps barrier_before = 0;  // of the queue, when the run was planned
     size_t done = 0;              // packets whose effect has been performed
     bool claimed = false;         // reservations are not made yet, resources are claimed
@@ -121,9 +157,24 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   };
   // A signal between the end of its packet, when its source was read, and its effect.
   struct Deferred {
-    std::vector<Buffer> destinations;
+    Buffer first;
+    std::array<uint8_t, 8> word{};  // its data, when they are so short and there is nothing else
+    std::vector<Buffer> others;
     std::vector<uint8_t> data;
     EventQueue::Id event = 0;
+  };
+  // Values of registers that packets look at.
+  struct Config {
+    bool known = false;  // since the last write to a register
+    bool stream_on = false;
+    bool zero_is_64k = false;
+    bool classes = false;  // queues differ in service class
+    bool ring_id_masked[2] = {};
+    uint32_t scheduled = 0;    // queues whose packets start
+    uint32_t dmb_ignored = 0;  // queues
+    uint32_t max_bytes = 0;
+    uint32_t max_descriptors = 0;
+    std::array<uint8_t, kQueues> service_class{};
   };
   struct LocalState {
     BandwidthResource* resource;
@@ -171,11 +222,10 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   uint32_t read_irq_status(uint32_t g, uint32_t, bool);
 
   // Queues.
-  Queue& queue(uint32_t q);
+  Queue& queue(uint32_t q) { return queues_[q] != nullptr ? *queues_[q] : make_queue(q); }
+  Queue& make_queue(uint32_t q);
   bool enabled(uint32_t q, Half h) const;  // both bits of cfg
   bool prefetches(uint32_t q, Half h) const;
-  bool schedules(uint32_t q, Half h) const;
-  bool stream_on() const;
   bool normal() const { return state_[kM2s] == State::kNormal && state_[kS2m] == State::kNormal; }
   bool aborted(Half h) const { return state_[h] == State::kAborted; }
   bool working() const;  // in the sense of the state registers
@@ -184,8 +234,11 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   void descriptors_arrive(const EventKey& key, uint64_t argument);
   void reset_half(uint32_t q, Half h);
   void drop_descriptors(uint32_t q, Half h);
-  void ring_changed(HalfQueue& half);
-  bool fetch(HalfQueue& half, uint32_t offset, contract::Descriptor& to);
+  void ring_changed(uint32_t q, Half h);
+  bool fetch(Queue& queue, Half h, uint32_t offset, RingPointer from, contract::Descriptor& to);
+  bool read_descriptor(uint64_t address, contract::Descriptor& to);
+  void consume(Queue& queue, Half h, uint32_t n);
+  const void* place_of(const Queue& queue, Half h, uint32_t offset) const;
   void kick(base::Ps at);
   EventKey key(base::Ps at, Phase phase) const { return {at, component_, phase}; }
 
@@ -194,24 +247,32 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
                     base::Ps visible_at);
   Assembly assemble_tx(Queue& queue, uint32_t offset, Packet& packet);
   Assembly assemble_rx(Queue& queue, uint32_t offset, Packet& packet);
+  Assembly judge(Packet& packet, bool stalled);
+  void take_slot(Packet& packet, const contract::Descriptor& d, float& scale);
+  bool take_source(Packet& packet, const contract::Descriptor& d, float scale);
   void take_sources(Packet& packet, uint32_t skip, uint32_t bytes);
-  bool compute_shape(Packet& packet, const ComputeHeader& header);
-  bool check_ring_id(const HalfQueue& half, uint32_t offset, const contract::Descriptor& d, Half h,
-                     Packet& packet);
+  bool compute_shape(Packet& packet);
+  bool wrong_ring_id(Half h, Packet& packet);
   Assembly fail(Packet& packet, Half h, uint32_t cause);
-  void check_addresses(Packet& packet);
+  void look_at_sources(Packet& packet);
+  void look_at_destinations(Packet& packet);
+  Space look(Packet& packet, const Buffer& b, Half h);
   uint64_t engine_bytes(const Packet& packet) const;
-  void charge(Packet& packet);
   bool abort_masked(Half h, uint32_t cause) const;
 
   // Scheduling (udma_engine.cpp).
   void start(base::Ps at);
+  void configure();
+  uint32_t next_queue(uint32_t candidates) const;
   Assembly arbitrate(base::Ps at);
   void wake_stalled(uint32_t q);
   bool other_eligible(uint32_t q, base::Ps at);
   void drop_erroneous(const Packet& packet);
   void plan(base::Ps at);
+  void plan_one(base::Ps at);
+  void look_ahead(const Packet& last);
   void plan_run(base::Ps at, uint32_t q, size_t limit);
+  bool extend_run(uint32_t q, uint32_t tx, uint32_t rx, base::Ps at);
   void reserve_planned();
   BandwidthResource::State& local_state(BandwidthResource& resource);
   void place(Packet& packet, base::Ps at, base::Ps end);
@@ -222,8 +283,10 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   void complete(Packet& packet);
   void defer(const Packet& packet);
   void effect(uint64_t slot);
+  void write_signal(const Buffer& b, const uint8_t* from);
   bool elided(const Packet& packet) const;
-  bool reads_elided(const Buffer* buffers, const Packet& packet) const;
+  Memory* memory_of(const Buffer& b, Half h, uint64_t* offset);
+  bool reads_elided(const Buffer* buffers, const Packet& packet);
   void track_elision(const Buffer* buffers, const Packet& packet, bool elided);
   void count(const Packet& packet);
   bool traced() const;
@@ -233,29 +296,32 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   void summarise();
   void abort(bool m2s = true, bool s2m = true);
 
+  // First what every packet touches.
+  std::array<const void*, 16> ahead_{};  // what the next packet will read
   DmaContext& context_;
+  std::array<InPlace<Queue>, kQueues> queues_;  // made on first touch
   uint32_t index_;
   uint32_t component_;
   uint32_t domain_;
-  BandwidthResource resource_;
-  Mover mover_;
-  std::unique_ptr<Queue[]> queues_;
   State state_[2] = {State::kNormal, State::kNormal};
-  uint32_t summary_ = 0;     // live inputs of primary group D
   bool completing_ = false;  // moving data: the engine may be reading its own registers
   bool running_ = false;
   uint32_t active_ = 0;      // queues with prefetched M2S descriptors
   uint32_t unanswered_ = 0;  // of these, queues whose next packet is never answered
   uint32_t last_queue_ = kQueues - 1;
-  EventQueue::Id start_event_ = 0;
-  PlannedRun run_;
-  Charges scratch_;
-  std::vector<LocalState> local_;
   uint32_t streak_ = 256;  // packets since the last time a run had to yield
+  EventQueue::Id start_event_ = 0;
+  NqBlock* trace_queue_ = nullptr;
+  Config config_;
+  uint32_t noted_[2] = {};  // causes that were set since the last register access
+  BandwidthResource resource_;
+  PlannedRun run_;
+  Mover mover_;
+  uint32_t summary_ = 0;  // live inputs of primary group D
+  std::vector<LocalState> local_;
   std::vector<Deferred> deferred_;
   std::vector<uint32_t> deferred_free_;
   uint32_t deferred_pending_ = 0;
-  NqBlock* trace_queue_ = nullptr;
 };
 
 }  // namespace hw

@@ -13,6 +13,9 @@ constexpr uint32_t kPrefetchDepth = 128;
 constexpr uint32_t kIndexMask = 0xFF'FFFF;  // 24-bit indices and counts
 constexpr uint32_t kPrimaryD = 3;           // summarises the secondary groups (3.9)
 constexpr uint32_t kPrimaryDFirstBit = 8;
+constexpr uint32_t kLenCfg = 0x010F'FFFF;
+// A packet's M2S descriptors are held in the prefetch buffer (hw-registers.md 3.5).
+constexpr uint32_t kMaxTxDescriptors = 128;
 constexpr uint32_t kChangeNormal = 1;
 constexpr uint32_t kChangeDisable = 2;
 constexpr uint32_t kChangeAbort = 4;
@@ -76,9 +79,9 @@ const RegTable<UdmaEngine>& UdmaEngine::table() {
   return registers;
 }
 
-UdmaEngine::Queue& UdmaEngine::queue(uint32_t q) {
-  if (queues_ == nullptr) queues_ = std::make_unique<Queue[]>(kQueues);
-  return queues_[q];
+UdmaEngine::Queue& UdmaEngine::make_queue(uint32_t q) {
+  queues_[q] = make_in<Queue>(context_.memory);
+  return *queues_[q];
 }
 
 bool UdmaEngine::enabled(uint32_t q, Half h) const {
@@ -92,22 +95,56 @@ bool UdmaEngine::prefetches(uint32_t q, Half h) const {
   return h == kM2s || udma::kS2mStreamCfgStopPrefetch.get(value(udma::kS2mStreamCfg)) == 0;
 }
 
-bool UdmaEngine::schedules(uint32_t q, Half h) const {
-  return udma::kM2sQCfgEnable.get(value(group_of(h) + udma::kM2sQCfg, q)) != 0 &&
-         queues_[q].half[h].length != 0;
+// What packets look at, all at once: registers are written rarely.
+void UdmaEngine::configure() {
+  config_ = {};
+  config_.known = true;
+  // As after reset: nobody has configured it, which means no limit and length 0 as 64 KiB.
+  const uint32_t length = value(udma::kM2sPktLenCfg) != 0 ? value(udma::kM2sPktLenCfg) : kLenCfg;
+  const uint32_t max_bytes = udma::kM2sPktLenCfgMaxBytes.get(length);
+  const uint32_t pref = value(udma::kM2sDescPrefCfg2);
+  const uint32_t max_desc = udma::kM2sDescPrefCfg2MaxDesc.get(pref);
+  config_.max_bytes = max_bytes == 0 ? contract::desc::kMaxPacketBytes : max_bytes;
+  config_.max_descriptors =
+      max_desc == 0 ? kMaxTxDescriptors : std::min(max_desc, kMaxTxDescriptors);
+  config_.zero_is_64k = udma::kM2sPktLenCfgZeroIs64k.get(length) != 0;
+  constexpr uint32_t s2m = udma::kS2mStreamCfgDisable.mask() | udma::kS2mStreamCfgFlush.mask();
+  config_.stream_on = udma::kM2sStreamCfgDisable.get(value(udma::kM2sStreamCfg)) == 0 &&
+                      (value(udma::kS2mStreamCfg) & s2m) == 0;
+  config_.ring_id_masked[kM2s] = abort_masked(kM2s, m2s_cause::kRingId);
+  config_.ring_id_masked[kS2m] = abort_masked(kS2m, s2m_cause::kRingId);
+  const bool classes = context_.fabric.address_map().gen == contract::Gen::kV4 &&
+                       udma::kM2sDescPrefCfg2ForceRr.get(pref) == 0;
+  for (uint32_t q = 0; q < kQueues; ++q) {
+    const uint32_t m2s = value(udma::kM2sQ + udma::kM2sQCfg, q);
+    const bool enabled = udma::kM2sQCfgEnable.get(m2s) != 0 &&
+                         udma::kM2sQCfgEnable.get(value(udma::kS2mQ + udma::kM2sQCfg, q)) != 0;
+    const uint32_t limits = value(udma::kM2sQ + udma::kM2sQRateLimitMask, q);
+    if (enabled) config_.scheduled |= 1u << q;
+    if (udma::kM2sQRateLimitMaskDmbPause.get(limits) != 0) config_.dmb_ignored |= 1u << q;
+    config_.service_class[q] = static_cast<uint8_t>(classes ? udma::kM2sQCfgQos.get(m2s) : 0);
+    config_.classes |= config_.service_class[q] != 0;
+  }
 }
 
-bool UdmaEngine::stream_on() const {
-  constexpr uint32_t s2m = udma::kS2mStreamCfgDisable.mask() | udma::kS2mStreamCfgFlush.mask();
-  return udma::kM2sStreamCfgDisable.get(value(udma::kM2sStreamCfg)) == 0 &&
-         (value(udma::kS2mStreamCfg) & s2m) == 0;
+bool UdmaEngine::access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) {
+  const bool ok = RegBlock::access(offset, data, size, write, debug);
+  noted_[kM2s] = noted_[kS2m] = 0;
+  if (write) {
+    const uint64_t queue = offset - (offset < udma::kS2mQ ? udma::kM2sQ : udma::kS2mQ);
+    const bool doorbell =
+        queue < kQueues * udma::kM2sQStride && queue % udma::kM2sQStride == udma::kM2sQTailInc;
+    if (!doorbell) config_.known = false;
+  }
+  return ok;
 }
 
 bool UdmaEngine::working() const {
   if (run_.done < run_.packets.size() || deferred_pending_ != 0 || unanswered_ != 0) return true;
-  for (uint32_t q = 0; queues_ != nullptr && q < kQueues; ++q) {
-    if (queues_[q].sent != 0) return true;
-    for (const HalfQueue& half : queues_[q].half) {
+  for (const auto& q : queues_) {
+    if (q == nullptr) continue;
+    if (q->sent != 0) return true;
+    for (const HalfQueue& half : q->half) {
       if (half.requested != half.visible) return true;
     }
   }
@@ -156,8 +193,10 @@ void UdmaEngine::write_cfg(uint32_t q, uint32_t value) {
   if (queue(q).half[H].visible != 0) kick(context_.events.now() + 1);
 }
 
-void UdmaEngine::ring_changed(HalfQueue& half) {
+void UdmaEngine::ring_changed(uint32_t q, Half h) {
+  HalfQueue& half = queue(q).half[h];
   half.ring = nullptr;
+  queue(q).held[h].count = 0;
   if (half.length == 0) return;
   const uint64_t bytes = half.length * sizeof(contract::Descriptor);
   const Location at = context_.fabric.locate(half.base);
@@ -170,7 +209,7 @@ void UdmaEngine::write_base_lo(uint32_t q, uint32_t value) {
   set_value(group_of(H) + udma::kM2sQRingBaseLo, value, q);
   HalfQueue& half = queue(q).half[H];
   half.base = (half.base & ~0xFFFFFFFFull) | value;
-  ring_changed(half);
+  ring_changed(q, H);
 }
 
 template <Half H>
@@ -179,7 +218,7 @@ void UdmaEngine::write_base_hi(uint32_t q, uint32_t value) {
   set_value(group_of(H) + udma::kM2sQRingBaseHi, value, q);
   HalfQueue& half = queue(q).half[H];
   half.base = (half.base & 0xFFFFFFFFull) | static_cast<uint64_t>(value) << 32;
-  ring_changed(half);
+  ring_changed(q, H);
 }
 
 template <Half H>
@@ -188,7 +227,7 @@ void UdmaEngine::write_length(uint32_t q, uint32_t value) {
   set_value(group_of(H) + udma::kM2sQRingLength, value, q);
   HalfQueue& half = queue(q).half[H];
   half.length = value;
-  ring_changed(half);
+  ring_changed(q, H);
   if (half.visible != 0) kick(context_.events.now() + 1);  // a ring that comes back goes on
 }
 
@@ -222,7 +261,8 @@ void UdmaEngine::request_prefetch(uint32_t q, Half h) {
 
 void UdmaEngine::go_on() {
   unanswered_ = 0;
-  for (uint32_t q = 0; queues_ != nullptr && q < kQueues; ++q) {
+  for (uint32_t q = 0; q < kQueues; ++q) {
+    if (queues_[q] == nullptr) continue;
     for (Half h : {kM2s, kS2m}) request_prefetch(q, h);
   }
   kick(context_.events.now() + 1);
@@ -232,6 +272,7 @@ void UdmaEngine::go_on() {
 void UdmaEngine::drop_descriptors(uint32_t q, Half h) {
   HalfQueue& half = queue(q).half[h];
   half.pending = half.requested = half.visible = 0;
+  queue(q).held[h].count = 0;
   ++half.generation;
   unanswered_ &= ~(1u << q);
   if (h == kS2m) return;

@@ -24,10 +24,10 @@ void UdmaEngine::who_waits(std::vector<std::string>& lines) const {
     lines.push_back(name() + " has aborted, M2S cause " + hex_word(value(kCause, kM2s)) +
                     ", S2M cause " + hex_word(value(kCause, kS2m)));
   }
-  if (queues_ == nullptr) return;
   for (uint32_t q = 0; q < kQueues; ++q) {
-    const HalfQueue& tx = queues_[q].half[kM2s];
-    const HalfQueue& rx = queues_[q].half[kS2m];
+    if (queues_[q] == nullptr) continue;
+    const HalfQueue& tx = queues_[q]->half[kM2s];
+    const HalfQueue& rx = queues_[q]->half[kS2m];
     // Receive descriptors may wait for data that nobody sends; send descriptors may not.
     if (tx.pending == 0) continue;
     std::string line = name() + ".q" + std::to_string(q) + " waits with " +

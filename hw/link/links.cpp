@@ -191,6 +191,7 @@ bool Links::set_up(uint32_t a, uint32_t b, bool up) {
     if (up && at != down_.end()) down_.erase(at);
     if (!up && at == down_.end()) down_.push_back(each->resource);
   }
+  for (Fabric* chip : chips_) chip->changed();
   if (up && params_.repaired) params_.repaired();
   return true;
 }

@@ -15,6 +15,7 @@ constexpr uint64_t kLinkCost = uint64_t{1} << 32;
 constexpr uint64_t kPortCost = kLinkCost / 2 + 1;
 constexpr uint64_t kUnreached = ~uint64_t{0};
 
+constexpr uint64_t kMostPlaces = 1 << 20;
 constexpr uint32_t kPlane = 4;  // chips per side of the plane that the table is for
 // collectives.md 2.7.1, by displacement (rows, columns): N, S: row -1, +1; W, E: column -1, +1.
 constexpr const char* kMoves[kPlane][kPlane] = {{"", "E", "WW", "W"},
@@ -69,24 +70,27 @@ void Router::join(uint32_t a, uint32_t b) {
   next_[b].push_back(a);
 }
 
+// Places may stay empty, and the machine may have fewer chips than there are coordinates.
 void Router::place(const RouteParams& params) {
   dims_ = params.dims;
   coords_ = params.coords;
   uint64_t places = 1;
-  for (const uint32_t size : dims_) places *= size;
-  bool fits = coords_.size() == chips_ && places == chips_;
-  at_.assign(fits ? chips_ : 0, ~0u);
+  for (const uint32_t size : dims_) places = std::min(places * size, kMostPlaces + 1);
+  bool fits = coords_.size() >= chips_ && places <= kMostPlaces;
+  at_.assign(fits ? places : 0, ~0u);
   for (uint32_t chip = 0; fits && chip < chips_; ++chip) {
-    uint32_t linear = 0;
     fits = coords_[chip].size() == dims_.size();
-    for (size_t d = 0; fits && d < dims_.size(); ++d) {
-      fits = coords_[chip][d] < dims_[d];
-      linear = linear * dims_[d] + coords_[chip][d];
-    }
-    fits = fits && at_[linear] == ~0u;
-    if (fits) at_[linear] = chip;
+    for (size_t d = 0; fits && d < dims_.size(); ++d) fits = coords_[chip][d] < dims_[d];
+    fits = fits && chip_at(coords_[chip]) == ~0u;
+    if (fits) at_[linear(coords_[chip])] = chip;
   }
-  if (!fits) throw std::invalid_argument("the chips do not fill the torus");
+  if (!fits) throw std::invalid_argument("coordinates of the chips do not fit the torus");
+}
+
+size_t Router::linear(const std::vector<uint32_t>& place) const {
+  size_t index = 0;
+  for (size_t d = 0; d < dims_.size(); ++d) index = index * dims_[d] + place[d];
+  return index;
 }
 
 bool Router::joined(uint32_t a, uint32_t b) const {
@@ -109,7 +113,7 @@ std::vector<Router::Way> Router::ways(uint32_t from) const {
 
 bool Router::holds(const Way& way) const {
   for (size_t i = 1; i < way.size(); ++i) {
-    if (!joined(way[i - 1], way[i])) return false;
+    if (way[i] == ~0u || !joined(way[i - 1], way[i])) return false;
   }
   return true;
 }
@@ -162,9 +166,7 @@ Router::Way Router::torus(uint32_t from, uint32_t to) const {
   const std::vector<uint32_t>& there = coords_[to];
   const auto move = [&](size_t d, bool up) {
     here[d] = step(here[d], dims_[d], up);
-    uint32_t linear = 0;
-    for (size_t i = 0; i < dims_.size(); ++i) linear = linear * dims_[i] + here[i];
-    way.push_back(at_[linear]);
+    way.push_back(chip_at(here));
   };
   size_t left = dims_.size();
   if (left >= 2 && dims_[left - 1] == kPlane && dims_[left - 2] == kPlane) {

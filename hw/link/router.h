@@ -9,7 +9,7 @@
 //              switch to a chip with a direct link to the destination.
 //   kShortest  fewest hops (link or switch between two chips), then fewest switches; among equals
 //              the choice turns with source + destination.
-// Where a rule finds no way because a link is missing, kShortest finds one.
+// Where a rule finds no way because a link or chip is missing, kShortest finds one.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +39,8 @@ class Router {
   using Costs = std::vector<uint64_t>;
   void join(uint32_t a, uint32_t b);
   void place(const RouteParams& params);
+  size_t linear(const std::vector<uint32_t>& place) const;
+  uint32_t chip_at(const std::vector<uint32_t>& place) const { return at_[linear(place)]; }
   bool is_switch(uint32_t vertex) const { return vertex >= chips_; }
   uint64_t cost(uint32_t a, uint32_t b) const;
   Costs costs(uint32_t from) const;
@@ -52,7 +54,7 @@ class Router {
   uint32_t chips_;
   std::vector<uint32_t> dims_;
   std::vector<std::vector<uint32_t>> coords_;
-  std::vector<uint32_t> at_;                 // chip at a place, by linear coordinate
+  std::vector<uint32_t> at_;                 // chip at a place, ~0 if it is empty
   std::vector<uint32_t> levels_;             // by switch
   std::vector<std::vector<uint32_t>> next_;  // by vertex, sorted
 };

@@ -2,31 +2,31 @@
 // ranges merge, so a large tensor is one entry. Empty, and free, when payload moves.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <vector>
 
 namespace hw {
 
 class ElidedRanges {
  public:
-  bool empty() const { return ends_.empty(); }
+  bool empty() const { return ends_.empty() && recent_.empty(); }
 
   void add(uint64_t begin, uint64_t length) {
-    uint64_t end = begin + length;
-    auto it = ends_.upper_bound(begin);
-    if (it != ends_.begin() && std::prev(it)->second >= begin) --it;
-    while (it != ends_.end() && it->first <= end) {
-      begin = it->first < begin ? it->first : begin;
-      end = it->second > end ? it->second : end;
-      it = ends_.erase(it);
-    }
-    ends_.emplace(begin, end);
+    const uint64_t end = begin + length;
+    if (begin >= known_begin_ && end <= known_end_) return;
+    recent_.push_back({begin, end});
+    if (recent_.size() == kRecent) settle();
   }
 
   // Real bytes were written.
   void remove(uint64_t begin, uint64_t length) {
-    if (ends_.empty()) return;
+    if (empty()) return;
+    settle();
+    known_begin_ = known_end_ = 0;
     const uint64_t end = begin + length;
     auto it = ends_.upper_bound(begin);
     if (it != ends_.begin() && std::prev(it)->second > begin) --it;
@@ -40,13 +40,57 @@ class ElidedRanges {
   }
 
   bool overlaps(uint64_t begin, uint64_t length) const {
-    if (ends_.empty()) return false;
-    auto it = ends_.lower_bound(begin + length);  // the first that starts behind the range
+    if (empty()) return false;
+    const uint64_t end = begin + length;
+    for (const Range& r : recent_) {
+      if (r.begin < end && r.end > begin) return true;
+    }
+    auto it = ends_.lower_bound(end);  // the first that starts behind the range
     return it != ends_.begin() && std::prev(it)->second > begin;
   }
 
  private:
+  struct Range {
+    uint64_t begin;
+    uint64_t end;
+  };
+  // Additions come from many engines in turn: sorted, most of them touch.
+  static constexpr size_t kRecent = 512;
+
+  void settle() {
+    std::sort(recent_.begin(), recent_.end(),
+              [](const Range& a, const Range& b) { return a.begin < b.begin; });
+    for (size_t i = 0; i < recent_.size();) {
+      Range whole = recent_[i++];
+      for (; i < recent_.size() && recent_[i].begin <= whole.end; ++i) {
+        whole.end = std::max(whole.end, recent_[i].end);
+      }
+      merge(whole);
+    }
+    recent_.clear();
+  }
+  void merge(const Range& range) {
+    auto it = ends_.upper_bound(range.begin);
+    if (it == ends_.begin() || std::prev(it)->second < range.begin) {
+      it = ends_.emplace_hint(it, range.begin, range.end);
+    } else {
+      --it;
+      it->second = std::max(it->second, range.end);
+    }
+    // Swallows what it has grown into.
+    for (auto next = std::next(it); next != ends_.end() && next->first <= it->second;) {
+      it->second = std::max(it->second, next->second);
+      next = ends_.erase(next);
+    }
+    known_begin_ = it->first;
+    known_end_ = it->second;
+  }
+
   std::map<uint64_t, uint64_t> ends_;  // begin -> end, disjoint and not adjacent
+  std::vector<Range> recent_;          // not in it yet
+  // One of the ranges: the same buffers are written again and again.
+  uint64_t known_begin_ = 0;
+  uint64_t known_end_ = 0;
 };
 
 }  // namespace hw

@@ -41,6 +41,7 @@ bool Fabric::map(uint64_t device, uint64_t size, BusTarget& target, uint64_t bas
   if (at != windows_.begin() && std::prev(at)->device + std::prev(at)->size > device) return false;
   windows_.insert(at, Mapped{device, size, &target, base, name, space});
   last_window_ = 0;
+  changed();
   return true;
 }
 
@@ -127,16 +128,21 @@ Location Fabric::locate(uint64_t address) const {
   return locate_register(address);
 }
 
-Space Fabric::reach(uint64_t address, uint64_t length) const {
+Space Fabric::stands_at(uint64_t address, uint64_t length) const {
   const Location at = locate(address);
   if (at.space == Space::kPeer) {
     const Fabric* peer = peer_of(at);
-    const Space there = peer != nullptr ? peer->reach(at.offset, length) : Space::kNone;
-    const bool lost = there != Space::kNone && !port_->answers(params_.chip, at.index);
-    return lost ? Space::kNoLink : there;
+    return peer != nullptr ? peer->stands_at(at.offset, length) : Space::kNone;
   }
   if (length > at.length || (at.space == Space::kHost && host() == nullptr)) return Space::kNone;
   return at.space;
+}
+
+Space Fabric::reach(uint64_t address, uint64_t length) const {
+  const Space space = stands_at(address, length);
+  const Location at = locate(address);
+  if (space == Space::kNone || at.space != Space::kPeer || at.index == params_.chip) return space;
+  return port_->answers(params_.chip, at.index) ? space : Space::kNoLink;
 }
 
 Fabric* Fabric::peer_of(const Location& at) const {
@@ -250,6 +256,10 @@ bool Fabric::read(uint64_t address, base::ByteSpan to, bool debug) {
 bool Fabric::write(uint64_t address, base::ConstByteSpan from, bool debug) {
   // Targets only read from the buffer of a write.
   return access(address, const_cast<uint8_t*>(from.data()), from.size(), true, debug);
+}
+
+bool Fabric::store(uint64_t address, base::ConstByteSpan from) {
+  return reach(address, from.size()) != Space::kNoLink && write(address, from);
 }
 
 bool Fabric::read32(uint64_t address, uint32_t& value, bool debug) {

@@ -91,11 +91,25 @@ class Fabric {
   const std::string& name() const { return params_.name; }
   AccessLog& log() { return log_; }
 
-  void set_host(pcie::HostMemory* host) { host_ = host; }
+  // Counts the changes of where addresses lead and what a transfer occupies. Who remembers either
+  // (hw/dma/routes.h) asks again after one.
+  uint64_t version() const { return version_; }
+  void changed() { ++version_; }
+
+  void set_host(pcie::HostMemory* host) {
+    host_ = host;
+    changed();
+  }
   // Without bus mastering host memory is out of reach: every access to it is a bus error.
-  void set_bus_master(bool on) { bus_master_ = on; }
+  void set_bus_master(bool on) {
+    if (on != bus_master_) changed();
+    bus_master_ = on;
+  }
   pcie::HostMemory* host() const { return bus_master_ ? host_ : nullptr; }
-  void set_port(ChipPort* port) { port_ = port; }
+  void set_port(ChipPort* port) {
+    port_ = port;
+    changed();
+  }
   // Spans of the busy periods of each direction between cores and over PCIe.
   void set_tracer(Tracer* tracer);
   void trace_last();  // those that have not ended for certain
@@ -110,6 +124,8 @@ class Fabric {
   bool write(uint64_t address, base::ConstByteSpan from, bool debug = false);
   bool read32(uint64_t address, uint32_t& value, bool debug = false);
   bool write32(uint64_t address, uint32_t value, bool debug = false);
+  // A store that sets out now: without an answer a bus error. Others have been on their way.
+  bool store(uint64_t address, base::ConstByteSpan from);
 
   // Data plane. Null unless the whole range is plain memory that one pointer can span. HBM and SBUF
   // pages appear on first use of the pointer.
@@ -120,14 +136,16 @@ class Fabric {
   Location locate(uint64_t address) const;
   // "d0.dma5" and the offset in it, for logs; empty where no window of this chip stands.
   std::string window_at(uint64_t address, uint64_t* offset) const;
-  bool is_register(uint64_t address) const { return reach(address, 4) == Space::kRegister; }
+  bool is_register(uint64_t address) const { return stands_at(address, 4) == Space::kRegister; }
   // What stands at [address, address + length), on whichever chip; kNone unless one space holds all
   // of it. Host memory is taken on trust: only an access shows whether it is there.
-  Space reach(uint64_t address, uint64_t length) const;
+  Space reach(uint64_t address, uint64_t length) const;  // by an access that sets out now
+  Space stands_at(uint64_t address, uint64_t length) const;
 
   // Time plane. Domain of a DMA engine of this chip, for path().
   uint32_t domain_of_engine(uint32_t engine) const;
-  // Adds what `bytes` at `address` occupy when an engine of `domain` reads or writes them.
+  // Adds what `bytes` at `address` occupy when an engine of `domain` reads or writes them: the same
+  // resources wherever in one place, in proportion to the bytes.
   void path(uint32_t domain, uint64_t address, bool write, uint64_t bytes, Charges& to);
   // Adds what traffic between two domains of this chip occupies: nothing when they are the same.
   void add_crossing(uint32_t from, uint32_t to, std::vector<BandwidthResource*>& hops);
@@ -171,6 +189,7 @@ class Fabric {
   pcie::HostMemory* host_ = nullptr;
   bool bus_master_ = true;
   ChipPort* port_ = nullptr;
+  uint64_t version_ = 0;
   Tracer* tracer_ = nullptr;
   std::vector<Mapped> windows_;  // sorted by device address
   mutable size_t last_window_ = 0;

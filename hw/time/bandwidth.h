@@ -25,16 +25,15 @@ class Run {
   virtual void yield_to(const EventKey& key) = 0;
 };
 
-class BandwidthResource {
+class alignas(64) BandwidthResource {
  public:
   struct State {
     base::Ps begin = 0;  // of the busy period
     base::Ps end = 0;    // of everything reserved so far
-    uint64_t bytes = 0;  // of the busy period
-    base::Ps extra = 0;  // time of the busy period that is not proportional to bytes
+    uint64_t part = 0;   // beyond `end`, in fractions of a picosecond: 1 / bytes of the rate
   };
 
-  BandwidthResource(std::string name, base::Rate rate) : name_(std::move(name)), rate_(rate) {}
+  BandwidthResource(std::string name, base::Rate rate) : rate_(rate), name_(std::move(name)) {}
   BandwidthResource(const BandwidthResource&) = delete;
   BandwidthResource& operator=(const BandwidthResource&) = delete;
 
@@ -53,18 +52,21 @@ class BandwidthResource {
   base::Ps commit(base::Ps at, uint64_t bytes, base::Ps extra) {
     if (tracer_ != nullptr && at > state_.end) trace_last();
     const base::Ps idle_until = at > state_.end ? at : state_.end;
-    advance(state_, rate_, at, bytes, extra);
+    advance(state_, at, bytes, extra);
     total_bytes_ += bytes;
     busy_ps_ += state_.end - idle_until;
     return state_.end;
   }
-  // What commit would do to `state`.
-  static base::Ps advance(State& state, base::Rate rate, base::Ps at, uint64_t bytes,
-                          base::Ps extra) {
-    if (at > state.end) state = {at, at, 0, 0};
-    state.bytes += bytes;
-    state.extra += extra;
-    state.end = state.begin + rate.time_for(state.bytes) + state.extra;
+  // What commit would do to `state`, a copy of that of this resource.
+  base::Ps advance(State& state, base::Ps at, uint64_t bytes, base::Ps extra) {
+    if (at > state.end) state = {at, at, 0};
+    if (bytes != last_bytes_) divide(bytes);
+    state.end += last_ps_ + extra;
+    state.part += last_part_;
+    if (state.part >= rate_.bytes) {
+      state.part -= rate_.bytes;
+      ++state.end;
+    }
     return state.end;
   }
 
@@ -84,17 +86,38 @@ class BandwidthResource {
   void set_run(Run* run) { run_ = run; }
 
  private:
-  std::string name_;
-  base::Rate rate_;
+  friend class Charges;
+
+  // Time of so many bytes: most packets of a resource are as long as the one before.
+  void divide(uint64_t bytes) {
+    last_bytes_ = bytes;
+    uint64_t product = 0;
+    if (!__builtin_mul_overflow(bytes, rate_.ps, &product)) {
+      last_ps_ = product / rate_.bytes;
+      last_part_ = product % rate_.bytes;
+      return;
+    }
+    const auto wide = static_cast<unsigned __int128>(bytes) * rate_.ps;
+    last_ps_ = static_cast<base::Ps>(wide / rate_.bytes);
+    last_part_ = static_cast<uint64_t>(wide % rate_.bytes);
+  }
+
+  // What every packet touches comes first.
   State state_;
+  base::Rate rate_;
+  uint64_t last_bytes_ = 0;
+  base::Ps last_ps_ = 0;
+  uint64_t last_part_ = 0;
+  Run* run_ = nullptr;
+  Tracer* tracer_ = nullptr;
   uint64_t total_bytes_ = 0;
   base::Ps busy_ps_ = 0;
-  Run* run_ = nullptr;
+  size_t place_ = 0;  // where Charges looks for this resource
   static constexpr uint32_t kNoTrack = ~0u;
-  Tracer* tracer_ = nullptr;
   uint32_t track_ = kNoTrack;
   base::Ps traced_until_ = 0;
   uint64_t traced_bytes_ = 0;
+  std::string name_;
 };
 
 // What one packet asks of each resource of its path; a resource appears once.
@@ -104,19 +127,31 @@ struct Charge {
   base::Ps extra = 0;
 };
 
+// The charges of one packet after the other. Only one packet's are open at a time on a machine.
 class Charges {
  public:
+  // From here on charges belong to the next packet.
+  void open() { first_ = items_.size(); }
   void add(BandwidthResource& resource, uint64_t bytes, base::Ps extra = 0) {
-    for (Charge& c : items_) {
-      if (c.resource == &resource) {
-        c.bytes += bytes;
-        c.extra += extra;
-        return;
-      }
+    // If the open packet has charged it before, then where the resource says.
+    const size_t at = resource.place_;
+    if (at >= first_ && at < items_.size() && items_[at].resource == &resource) {
+      items_[at].bytes += bytes;
+      items_[at].extra += extra;
+      return;
     }
+    resource.place_ = items_.size();
     items_.push_back({&resource, bytes, extra});
   }
-  void clear() { items_.clear(); }
+  void clear() {
+    items_.clear();
+    first_ = 0;
+  }
+  // Forgets all but the first `size`.
+  void truncate(size_t size) {
+    items_.resize(size);
+    first_ = size;
+  }
   const Charge* begin() const { return items_.data(); }
   const Charge* end() const { return items_.data() + items_.size(); }
   size_t size() const { return items_.size(); }
@@ -124,6 +159,7 @@ class Charges {
 
  private:
   std::vector<Charge> items_;
+  size_t first_ = 0;
 };
 
 }  // namespace hw

@@ -131,8 +131,8 @@ base::Result<Lowered> lower(const Schedule& schedule, const std::vector<RankReso
                             uint32_t own, const Completion& completion, const PlanOptions& options);
 Needs needs_of(const Shape& shape, uint32_t engines, uint32_t cc_count);
 
-// Shortens a program: consecutive equal blocks become one block in a MOV / LOOP. Same effects in
-// the same order; uses register 0. The program has no branches.
+// Shortens a program: consecutive equal blocks become one block in a MOV / LOOP, up to two deep.
+// Same effects in the same order; uses registers 0 and 1. The program has no branches.
 CcProgram roll_loops(const CcProgram& program);
 
 // Adds `base` to the targets of branches and loops, for a program placed at record `base`.

@@ -108,8 +108,10 @@ void Descriptors::add(const Transfer& transfer) {
       add_packet(&ring, transfer, parts[p], transfer.barrier && p == 0, p + 1 == parts.size());
     }
     // Engines without data report too, so that the waiter's count is always the same.
+    uint32_t dmb = transfer.barrier && parts.empty() ? desc::kDmb : 0;
     for (const uint64_t signal : transfer.signals) {
-      ring.m2s.push_back(desc::tx_copy(weight, kWord, kRingId));
+      ring.m2s.push_back(desc::tx_copy(weight, kWord, kRingId, desc::kFirst | desc::kLast | dmb));
+      dmb = 0;
       ring.s2m.push_back(desc::rx(signal, kWord, kRingId));
     }
   }

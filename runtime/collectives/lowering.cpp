@@ -67,10 +67,13 @@ class Lowering {
     EngineRange engines;
   };
   struct Channel {
-    std::vector<bool> ordered;  // by ordinal: the step has bytes
-    uint32_t completed = 0;     // ordered steps waited for
-    uint32_t fanned_out = 0;    // fan-out steps in flight
-    uint32_t next_engine = 0;   // of steps on one engine
+    std::vector<bool> ordered;       // by ordinal: the step has bytes
+    uint32_t completed = 0;          // ordered steps waited for
+    uint32_t fanned_out = 0;         // fan-out steps in flight
+    uint32_t next_engine = 0;        // in the share
+    std::vector<uint32_t> followed;  // steps that later ones follow without a wait
+    // By engines: the last step with a DMB.
+    std::map<std::pair<uint32_t, uint32_t>, uint32_t> fences;
   };
 
   base::Error broken(const std::string& what) const {
@@ -207,25 +210,43 @@ class Lowering {
     return issued.fan_out ? c.fanned_out != 0 : issued.ordinal >= c.completed;
   }
 
-  // True if the parts of `step` and `before` on different engines of one range do not meet: one
-  // engine, or equal cuts and every pair of overlapping ranges coincides. Then queue order with a
-  // DMB is enough.
-  bool same_engine_only(const Step& before, const Step& step, const EngineRange& engines) const {
-    if (engines.count == 1) return true;
-    if (before.bytes != step.bytes) return false;
-    const auto meet_badly = [&](const std::vector<Range>& a, const std::vector<Range>& b) {
-      for (const Range& x : a) {
-        for (const Range& y : b) {
-          const uint64_t px = address(x);
-          const uint64_t py = address(y);
-          if (px != py && px < py + step.bytes && py < px + step.bytes) return true;
-        }
+  // What it takes that a step starts when an earlier one, whose engines it uses too, is complete.
+  enum class Order : uint8_t {
+    kQueue,  // nothing: they touch different bytes, and signals follow the data of their queue
+    kFence,  // a DMB, if they use the same engines: what they share is on one engine
+    kWait,   // the CC-core waits
+  };
+
+  // Ranges that overlap: none, the same ones with equal cuts over the engines, or any.
+  Order meet(const std::vector<Range>& a, uint64_t a_bytes, const std::vector<Range>& b,
+             uint64_t b_bytes, bool one_engine) const {
+    Order order = Order::kQueue;
+    for (const Range& x : a) {
+      for (const Range& y : b) {
+        const uint64_t px = address(x);
+        const uint64_t py = address(y);
+        if (px >= py + b_bytes || py >= px + a_bytes) continue;
+        if (!one_engine && (px != py || a_bytes != b_bytes)) return Order::kWait;
+        order = Order::kFence;
       }
-      return false;
-    };
-    return !meet_badly(before.destinations, step.sources) &&
-           !meet_badly(before.sources, step.destinations) &&
-           !meet_badly(before.destinations, step.destinations);
+    }
+    return order;
+  }
+
+  Order order_of(uint32_t id, const Step& step, const EngineRange& engines) const {
+    const Step& before = steps_[id];
+    const EngineRange& used = issued_[id].engines;
+    const bool same = used.first == engines.first && used.count == engines.count;
+    // Its signals say that the earlier step is complete, so they must follow all of its parts.
+    const bool covered =
+        engines.first <= used.first && used.first + used.count <= engines.first + engines.count;
+    if (!covered) return Order::kWait;
+    const bool one = engines.count == 1;
+    const Order order =
+        std::max({meet(before.destinations, before.bytes, step.sources, step.bytes, one),
+                  meet(before.sources, before.bytes, step.destinations, step.bytes, one),
+                  meet(before.destinations, before.bytes, step.destinations, step.bytes, one)});
+    return order == Order::kFence && !same ? Order::kWait : order;
   }
 
   // Steps take the engines of the share in turns.
@@ -259,28 +280,65 @@ class Lowering {
     for (uint32_t c = 0; c < shape_.channels; ++c) close(c);
   }
 
-  // Makes the step follow those in its `after`: chooses its engines, true if it needs a DMB.
+  // The steps that this one must follow: its own `after`, and what earlier steps of the channel
+  // follow without having been waited for: steps start in their order.
+  std::vector<uint32_t> predecessors(const Step& step) {
+    std::vector<uint32_t>& followed = channels_[step.channel].followed;
+    for (const uint32_t id : step.after) {
+      if (std::find(followed.begin(), followed.end(), id) == followed.end()) followed.push_back(id);
+    }
+    return followed;
+  }
+
+  void forget_completed(const Step& step) {
+    std::vector<uint32_t>& followed = channels_[step.channel].followed;
+    followed.erase(std::remove_if(followed.begin(), followed.end(),
+                                  [&](uint32_t id) { return !in_flight(step, id); }),
+                   followed.end());
+  }
+
+  // Engines that can queue the step behind one that it follows: those, or more that contain them.
+  EngineRange engines_behind(const EngineRange& used, const Step& step) const {
+    EngineRange engines = used;
+    engines.count = std::max(used.count, layout_.engines_of(step.bytes, 1));
+    const uint32_t base = layout_.first_engine(step.channel);
+    engines.first = base + (used.first - base) / engines.count * engines.count;
+    return engines;
+  }
+
+  // Makes a step with bytes follow its predecessors: chooses its engines, true if it needs a DMB.
   bool follow(const Step& step, EngineRange* engines) {
+    const std::vector<uint32_t> ids = predecessors(step);
+    // A fan-out spreads over the engines: its steps do not queue behind one of them.
+    const bool spread = step.fan_out && fan_outs_[issuing_] > 1;
+    const auto leader = std::find_if(ids.begin(), ids.end(), [&](uint32_t id) {
+      return in_flight(step, id) && !issued_[id].fan_out;
+    });
+    *engines = spread || leader == ids.end() ? next_engines(step)
+                                             : engines_behind(issued_[*leader].engines, step);
     bool barrier = false;
-    for (const uint32_t id : step.after) {
-      if (!in_flight(step, id) || issued_[id].fan_out ||
-          !same_engine_only(steps_[id], step, issued_[id].engines)) {
-        continue;
-      }
-      *engines = issued_[id].engines;
-      barrier = true;
-      break;
-    }
-    if (!barrier) *engines = next_engines(step);
-    for (const uint32_t id : step.after) {
+    for (const uint32_t id : ids) {
       if (!in_flight(step, id)) continue;
-      const bool queued = barrier && !issued_[id].fan_out &&
-                          same_engine_only(steps_[id], step, *engines) &&
-                          issued_[id].engines.first == engines->first &&
-                          issued_[id].engines.count == engines->count;
-      if (!queued) complete(step.channel, id);
+      const Order order = order_of(id, step, *engines);
+      if (spread || issued_[id].fan_out || order == Order::kWait) {
+        complete(step.channel, id);
+      } else if (order == Order::kFence && !fenced(step.channel, *engines, id)) {
+        barrier = true;
+      }
     }
+    forget_completed(step);
+    if (barrier) channels_[step.channel].fences[key(*engines)] = issuing_;
     return barrier;
+  }
+
+  static std::pair<uint32_t, uint32_t> key(const EngineRange& engines) {
+    return {engines.first, engines.count};
+  }
+
+  // A later step than `id` on these engines has a DMB: what comes now queues behind it.
+  bool fenced(uint32_t channel, const EngineRange& engines, uint32_t id) const {
+    const auto fence = channels_[channel].fences.find(key(engines));
+    return fence != channels_[channel].fences.end() && fence->second > id;
   }
 
   void complete(uint32_t channel, uint32_t id) {
@@ -318,9 +376,10 @@ class Lowering {
     if (issued.data) {
       transfer.barrier = follow(step, &transfer.engines);
     } else {
-      for (const uint32_t id : step.after) {
+      for (const uint32_t id : predecessors(step)) {
         if (in_flight(step, id)) complete(step.channel, id);
       }
+      forget_completed(step);
     }
     for (const Wait& wait : step.waits) wait_event(wait);
     transfer.signals = targets(step);

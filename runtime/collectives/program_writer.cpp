@@ -14,6 +14,7 @@ namespace flag = contract::cc_program::flag;
 constexpr uint64_t kMaxDoorbell = 0xFFFF;
 // Longest block that is looked for: a pass over kWindow steps to and from many peers.
 constexpr size_t kMaxPeriod = 512;
+constexpr uint8_t kLoopDepth = 2;
 
 bool same(const Record& a, const Record& b) {
   return a.op == b.op && a.a == b.a && a.flags == b.flags && a.b == b.b && a.imm == b.imm &&
@@ -43,6 +44,35 @@ Repeat find_repeat(const CcProgram& program, size_t at) {
     }
   }
   return best;
+}
+
+// Loops use `reg`, loops in their bodies the next register.
+CcProgram roll(const CcProgram& program, uint8_t reg) {
+  CcProgram out;
+  for (size_t at = 0; at < program.size();) {
+    const Repeat repeat = find_repeat(program, at);
+    if (repeat.times == 0) {
+      out.push_back(program[at++]);
+      continue;
+    }
+    const auto begin = program.begin() + static_cast<std::ptrdiff_t>(at);
+    CcProgram body(begin, begin + static_cast<std::ptrdiff_t>(repeat.period));
+    if (reg + 1 < kLoopDepth) body = roll(body, static_cast<uint8_t>(reg + 1));
+    Record mov;
+    mov.op = static_cast<uint8_t>(Op::kMov);
+    mov.a = reg;
+    mov.imm = static_cast<uint32_t>(repeat.times);
+    out.push_back(mov);
+    Record loop;
+    loop.op = static_cast<uint8_t>(Op::kLoop);
+    loop.a = reg;
+    loop.imm = static_cast<uint32_t>(out.size());
+    relocate(&body, loop.imm);
+    out.insert(out.end(), body.begin(), body.end());
+    out.push_back(loop);
+    at += repeat.period * repeat.times;
+  }
+  return out;
 }
 
 }  // namespace
@@ -128,26 +158,7 @@ void ProgramWriter::put_range(uint32_t first, uint32_t count, uint32_t value) {
 }
 
 CcProgram roll_loops(const CcProgram& program) {
-  CcProgram out;
-  for (size_t at = 0; at < program.size();) {
-    const Repeat repeat = find_repeat(program, at);
-    if (repeat.times == 0) {
-      out.push_back(program[at++]);
-      continue;
-    }
-    Record mov;
-    mov.op = static_cast<uint8_t>(Op::kMov);
-    mov.imm = static_cast<uint32_t>(repeat.times);
-    out.push_back(mov);
-    Record loop;
-    loop.op = static_cast<uint8_t>(Op::kLoop);
-    loop.imm = static_cast<uint32_t>(out.size());
-    const auto begin = program.begin() + static_cast<std::ptrdiff_t>(at);
-    out.insert(out.end(), begin, begin + static_cast<std::ptrdiff_t>(repeat.period));
-    out.push_back(loop);
-    at += repeat.period * repeat.times;
-  }
-  return out;
+  return roll(program, 0);
 }
 
 }  // namespace ccl

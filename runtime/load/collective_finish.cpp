@@ -5,7 +5,6 @@
 #include "contract/regs/cc.h"
 #include "contract/regs/sem.h"
 #include "driver/ndl/ndl.h"
-#include "runtime/load/collective_group.h"
 #include "runtime/load/collective_set.h"
 #include "runtime/nrt/status.h"
 
@@ -50,7 +49,7 @@ base::Status CollectiveSet::finish() {
 
 base::Status CollectiveSet::make_groups() {
   for (Group& group : groups_) {
-    auto members = make_group(*communicator_, group.ranks);
+    auto members = communicator_->group(group.ranks);
     if (!members) return members.error();
     group.members = std::move(*members);
   }

@@ -33,6 +33,7 @@ struct Case {
   ScheduleOptions schedule;
   uint32_t executions = 1;
   uint32_t seed = 1;
+  bool right = true;  // false: a schedule that lowering refuses
 };
 
 class Bench {
@@ -78,6 +79,10 @@ class Bench {
       schedule_ = std::make_unique<base::Result<Schedule>>(
           c_.algorithm(request_, c_.group, options_.schedule));
       ASSERT_TRUE(*schedule_) << schedule_->error().message();
+      if (c_.right) {
+        const base::Status verified = verify(**schedule_);
+        ASSERT_TRUE(verified) << verified.error().message();
+      }
       const uint32_t engines = contract::kDmaPerNc * c_.group.topology.lnc;
       needs_ = needs_of((*schedule_)->shape, engines, c_.cc_count);
     } else {
@@ -89,7 +94,7 @@ class Bench {
   }
 
   base::Result<Lowered> lower_rank(uint32_t r) const {
-    const Completion completion{members_[r].one_word + 64, 1};
+    const Completion completion{members_[r].weights + 64, 1};
     if (!c_.algorithm) return plan(request_, c_.group, members_, r, completion, options_);
     return lower(**schedule_, members_, r, completion, options_);
   }
@@ -131,7 +136,7 @@ class Bench {
     }
     r.signals = needs_.signals;
     const uint64_t base = r.map().hbm_base(r.map().hbm_of_nc(p.nc)) + (p.nc + 1) * 0x4000'0000ull;
-    r.one_word = base;
+    r.weights = base;
     r.src = base + 0x10'0000;
     r.second = base + 0x2000'0000;
     r.dst = base + 0x1000'0000;
@@ -150,8 +155,8 @@ class Bench {
   void fill(uint32_t rank) {
     const RankResources& r = members_[rank];
     Bytes words(128, 0);
-    words[0] = 1;
-    machine_.add_memory(r.chip, r.one_word, words);
+    for (uint8_t i = 0; i < 6; ++i) words[4 * i] = static_cast<uint8_t>(1u << i);
+    machine_.add_memory(r.chip, r.weights, words);
     const uint64_t size = contract::dtype_size(c_.dtype);
     Bytes input(request_.input_bytes);
     Bytes second(request_.input_bytes);
@@ -246,10 +251,14 @@ class Bench {
       const bool undefined = c_.kind == OpKind::kReduce && rank != c_.root;
       // In place, later executions work on the result of earlier ones: only the first is checked.
       if ((!c_.in_place || c_.executions == 1) && !undefined) {
-        const bool equal = output(rank) == expected(rank);
-        EXPECT_TRUE(equal) << "rank " << rank << "\n" << text;
+        const Bytes is = output(rank);
+        const Bytes wanted = expected(rank);
+        const auto differ = std::mismatch(is.begin(), is.end(), wanted.begin(), wanted.end());
+        EXPECT_EQ(differ.first, is.end())
+            << "rank " << rank << ", byte " << differ.first - is.begin() << "\n"
+            << text;
       }
-      const Bytes& words = machine_.memory(members_[rank].chip, members_[rank].one_word);
+      const Bytes& words = machine_.memory(members_[rank].chip, members_[rank].weights);
       EXPECT_EQ(words[64], c_.executions) << "completions of rank " << rank;
     }
     EXPECT_EQ(machine_.notifications.size(), 2u * ranks() * c_.executions);

@@ -185,7 +185,7 @@ TEST(Lowering, LongProgramsAreRolled) {
   c.schedule.slot_bytes = 4096;
   Bench bench(c);
   bench.run();
-  EXPECT_LT(bench.records, 600u);
+  EXPECT_LT(bench.records, 400u) << bench.text;
 }
 
 TEST(Lowering, WithoutBroadcastEveryEngineIsRung) {
@@ -309,6 +309,7 @@ TEST(LoweringByHand, SchedulesThatPointOutsideAreRefused) {
     Sample sample = mesh_all_gather(2, 64);
     damage(&sample);
     Case c = by_hand(sample);
+    c.right = false;
     Bench bench(c);
     bench.prepare();
     return !bench.lower_rank(0);

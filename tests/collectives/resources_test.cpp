@@ -132,13 +132,13 @@ TEST(Resources, RelocationMovesBranchesOnly) {
 // What a CC-core would execute, MOV and LOOP aside.
 std::vector<uint32_t> expand(const CcProgram& program) {
   std::vector<uint32_t> out;
-  uint32_t reg = 0;
+  uint32_t reg[2] = {};
   for (uint32_t pc = 0; pc < program.size(); ++pc) {
     const Record& r = program[pc];
     if (static_cast<Op>(r.op) == Op::kMov) {
-      reg = r.imm;
+      reg[r.a] = r.imm;
     } else if (static_cast<Op>(r.op) == Op::kLoop) {
-      if (--reg != 0) pc = r.imm - 1;
+      if (--reg[r.a] != 0) pc = r.imm - 1;
     } else {
       out.push_back(r.imm);
     }
@@ -160,7 +160,8 @@ TEST(Loops, RandomProgramsKeepTheirMeaning) {
     std::vector<uint32_t> values;
     while (values.size() < 200 + random() % 200) {
       std::vector<uint32_t> block(1 + random() % 40);
-      for (uint32_t& v : block) v = static_cast<uint32_t>(random() % 3);  // few values: repeats within repeats
+      for (uint32_t& v : block)
+        v = static_cast<uint32_t>(random() % 3);  // few values: repeats within repeats
       for (uint64_t times = 1 + random() % 6; times > 0; --times) {
         values.insert(values.end(), block.begin(), block.end());
       }
@@ -180,6 +181,15 @@ TEST(Loops, ALongRegularProgramBecomesShort) {
   const CcProgram rolled = roll_loops(stores(values));
   EXPECT_EQ(expand(rolled), values);
   EXPECT_EQ(rolled.size(), 3u + 8u + 2u + 1u);
+
+  values.clear();
+  for (int round = 0; round < 10; ++round) {
+    values.push_back(5);
+    for (int i = 0; i < 50; ++i) values.insert(values.end(), {1, 2});
+  }
+  const CcProgram nested = roll_loops(stores(values));
+  EXPECT_EQ(expand(nested), values);
+  EXPECT_EQ(nested.size(), 2u + 1u + 2u + 2u);
 }
 
 TEST(Loops, NothingToSaveNothingChanged) {

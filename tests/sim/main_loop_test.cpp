@@ -38,6 +38,7 @@ class FakeHardware final : public Hardware, public pcie::HostExecutor {
   void collect(Report&) override {}
   uint64_t progress() const override { return progressed; }
   std::vector<std::string> waiting() const override { return {}; }
+  base::Status set_link(const std::string&, bool) override { return {}; }
 
   void spawn(std::string, std::function<void()> task) override {
     tasks_.push_back(std::move(task));
@@ -136,6 +137,25 @@ TEST_F(MainLoopTest, AfterASliceRequestsNeedNotWaitForAnother) {
   EXPECT_THAT(notes_, ElementsAre("looping@0", "b@5000000000 busy", "c@5000000000 busy",
                                   "d@5000000000 busy"));
   EXPECT_EQ(loop.take_slices(), 1u);
+}
+
+// What may come at any time does not wait for rest, and the machine goes on with what it causes.
+TEST_F(MainLoopTest, PostedTasksRunBetweenSteps) {
+  MainLoop loop = make(Policy::kEpoch, base::us(100));
+  const auto note = [this](bool at_rest) {
+    notes_.push_back((at_rest ? "rest@" : "work@") + std::to_string(hardware_.now()));
+    hardware_.work += 1000;
+  };
+  requests_.push("long", [&] {
+    hardware_.work += base::us(250);
+    loop.post(note);
+  });
+  EXPECT_TRUE(loop.drain([&] { return none_left(); }, milliseconds(1000)));
+  loop.post(note);
+  EXPECT_TRUE(loop.drain([&] { return notes_.size() == 2; }, milliseconds(1000)));
+  EXPECT_THAT(notes_, ElementsAre("work@100000000", "rest@250001000"));
+  EXPECT_EQ(hardware_.now(), base::us(250) + 2000);
+  EXPECT_EQ(hardware_.work, 0u);
 }
 
 TEST_F(MainLoopTest, OverlapAdmitsWhatIsThere) {

@@ -278,12 +278,26 @@ base::Result<Program> make_program(const Workload& work) {
   std::vector<neff::Member> members = {{"sg00/def.json", neff::text_bytes(definition_text(work))},
                                        {"sg00/pool.json", neff::text_bytes(engine_json_text(work))},
                                        {"sg00/pool.bin", *code}};
+  // The first physical core issues everything; a second one only has to be there.
+  for (uint32_t core = 1; core < work.lnc; ++core) {
+    const auto idle = neff::assemble(".engine pool\n.arch " + work.arch + "\nHALT\n");
+    if (!idle) return idle.error();
+    const std::string directory = "sg0" + std::to_string(core) + "/";
+    const Json def = {{"name", "definition"},
+                      {"x_arch", work.arch},
+                      {"pool", "pool.json"},
+                      {"pool_instr", "pool.bin"},
+                      {"var", Json::object()}};
+    const Json engine = {{"instr", Json::array()}, {"dma", Json::array()}};
+    members.push_back({directory + "def.json", neff::text_bytes(def.dump(2) + "\n")});
+    members.push_back({directory + "pool.json", neff::text_bytes(engine.dump(2) + "\n")});
+    members.push_back({directory + "pool.bin", *idle});
+  }
   const Options& o = work.streams.front();
   neff::PackOptions options;
   options.name = std::string("nccom_neff_") + short_name(o.operation) + "_x" +
                  std::to_string(work.iterations) + "_" + std::to_string(work.sizes.front()) + "_" +
                  o.dtype.name + "_r" + std::to_string(o.ranks) + "_lnc" + std::to_string(work.lnc);
-  options.lnc_size = work.lnc;
   auto file = neff::pack(std::move(members), options);
   if (!file) return file.error();
   return Program{options.name, std::move(*file)};

@@ -16,10 +16,12 @@
 #include <mutex>
 #include <utility>
 
+#include "sim/machine.h"
+
 namespace soma {
 namespace {
 
-constexpr size_t kMaxWord = 16;
+constexpr size_t kMaxWord = 128;
 constexpr int kBacklog = 16;
 constexpr timeval kPatience{1, 0};  // with a client that connects and says nothing
 
@@ -66,13 +68,14 @@ std::string read_to_end(int fd, size_t limit) {
 
 struct ControlServer::Mailbox {
   std::mutex lock;
-  std::deque<Request> requests;
+  std::deque<std::shared_ptr<Request>> requests;
 };
 
-ControlServer::ControlServer(std::function<void(const std::string&)> arrived)
-    : arrived_(std::move(arrived)),
+ControlServer::ControlServer(bool signals, Handlers handlers)
+    : handlers_(std::move(handlers)),
       quit_(::eventfd(0, EFD_CLOEXEC)),
       mailbox_(std::make_unique<Mailbox>()) {
+  if (!signals) return;
   sigset_t set;
   ::sigemptyset(&set);
   ::sigaddset(&set, SIGTERM);
@@ -80,8 +83,8 @@ ControlServer::ControlServer(std::function<void(const std::string&)> arrived)
   signals_ = base::UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC));
 }
 
-base::Result<std::unique_ptr<ControlServer>> ControlServer::start(
-    const std::string& directory, std::function<void(const std::string&)> arrived) {
+base::Result<std::unique_ptr<ControlServer>> ControlServer::start(const std::string& directory,
+                                                                  bool signals, Handlers handlers) {
   const std::string path = directory + kControlSocket;
   sockaddr_un address;
   auto listener = unix_socket(path, address);
@@ -90,7 +93,7 @@ base::Result<std::unique_ptr<ControlServer>> ControlServer::start(
       ::listen(listener->get(), kBacklog) != 0) {
     return base::errno_error(path.c_str(), "cannot listen");
   }
-  std::unique_ptr<ControlServer> server(new ControlServer(std::move(arrived)));
+  std::unique_ptr<ControlServer> server(new ControlServer(signals, std::move(handlers)));
   server->listener_ = std::move(*listener);
   server->thread_ = std::thread([raw = server.get()] { raw->loop(); });
   return server;
@@ -103,12 +106,14 @@ ControlServer::~ControlServer() {
 }
 
 void ControlServer::put(Request request) {
-  const std::string word = request.word;
+  auto shared = std::make_shared<Request>(std::move(request));
+  if (handlers_.direct && handlers_.direct(shared)) return;
+  const std::string word = shared->word;
   {
     const std::lock_guard<std::mutex> guard(mailbox_->lock);
-    mailbox_->requests.push_back(std::move(request));
+    mailbox_->requests.push_back(std::move(shared));
   }
-  arrived_(word);
+  handlers_.queued(word);
 }
 
 void ControlServer::loop() {
@@ -130,16 +135,28 @@ void ControlServer::loop() {
   }
 }
 
-std::optional<ControlServer::Request> ControlServer::take() {
+std::shared_ptr<ControlServer::Request> ControlServer::take() {
   const std::lock_guard<std::mutex> guard(mailbox_->lock);
-  if (mailbox_->requests.empty()) return std::nullopt;
-  Request request = std::move(mailbox_->requests.front());
+  if (mailbox_->requests.empty()) return nullptr;
+  auto request = std::move(mailbox_->requests.front());
   mailbox_->requests.pop_front();
   return request;
 }
 
 void ControlServer::answer(const Request& request, const std::string& text) {
   if (request.connection.valid()) send_all(request.connection.get(), text);
+}
+
+bool serve_link(sim::Machine& machine, const std::shared_ptr<ControlServer::Request>& request) {
+  for (const bool up : {true, false}) {
+    const std::string start = up ? "link up " : "link down ";
+    if (request->word.rfind(start, 0) != 0) continue;
+    machine.set_link(request->word.substr(start.size()), up, [request](const base::Status& status) {
+      ControlServer::answer(*request, status ? "ok" : status.error().message());
+    });
+    return true;
+  }
+  return false;
 }
 
 base::Result<std::string> ask(const std::string& directory, const std::string& word) {

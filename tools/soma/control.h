@@ -4,12 +4,15 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 
 #include "base/error.h"
 #include "base/fd.h"
+
+namespace sim {
+class Machine;
+}
 
 namespace soma {
 
@@ -18,35 +21,44 @@ constexpr const char* kControlSocket = "/control";
 class ControlServer {
  public:
   struct Request {
-    std::string word;  // "reset", "report", "down"
+    std::string word;  // "reset", "report", "down", "link up NAME", "link down NAME"
     base::UniqueFd connection;
   };
 
-  // Listens in `directory`; `arrived` is called from a thread, with the word, when take() has
-  // something. SIGTERM
-  // and SIGINT, which the caller has blocked, become a "down" without connection.
-  static base::Result<std::unique_ptr<ControlServer>> start(
-      const std::string& directory, std::function<void(const std::string&)> arrived);
+  // Both are called from a thread.
+  struct Handlers {
+    // True if it has taken the request over.
+    std::function<bool(const std::shared_ptr<Request>&)> direct;
+    // Others: take() has something, this word.
+    std::function<void(const std::string&)> queued;
+  };
+  // Listens in `directory`. With `signals`, SIGTERM and SIGINT, which the caller has blocked,
+  // become a "down" without connection.
+  static base::Result<std::unique_ptr<ControlServer>> start(const std::string& directory,
+                                                            bool signals, Handlers handlers);
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
 
-  std::optional<Request> take();
+  std::shared_ptr<Request> take();  // null: there is none
   static void answer(const Request& request, const std::string& text);
 
  private:
-  explicit ControlServer(std::function<void(const std::string&)> arrived);
+  ControlServer(bool signals, Handlers handlers);
   void loop();
   void put(Request request);
 
   struct Mailbox;
-  std::function<void(const std::string&)> arrived_;
+  Handlers handlers_;
   base::UniqueFd listener_;
   base::UniqueFd signals_;
   base::UniqueFd quit_;
   std::unique_ptr<Mailbox> mailbox_;
   std::thread thread_;
 };
+
+// Serves "link up NAME" and "link down NAME"; false for other words.
+bool serve_link(sim::Machine& machine, const std::shared_ptr<ControlServer::Request>& request);
 
 // Sends `word` to the machine of `directory` and returns its answer.
 base::Result<std::string> ask(const std::string& directory, const std::string& word);

@@ -62,6 +62,7 @@ class CommandLine {
     add_exec();
     down_ = app_.add_subcommand("down", "stop a machine that `up` started");
     down_->add_option("--name", down_name_, "which machine")->capture_default_str();
+    add_fault();
     add_qemu();
     add_vfio_user();
     add_sweep();
@@ -80,10 +81,11 @@ class CommandLine {
       return app_.exit(success);
     } catch (const CLI::ExtrasError&) {
       return usage_error(unexpected(chosen(), chosen().remaining(true)));
-    } catch (const CLI::RequiredError&) {
+    } catch (const CLI::RequiredError& error) {
+      if (!app_.get_subcommands().empty()) return usage_error(error.what());
       if (argc > 1) return usage_error(unexpected(app_, {argv[1]}));
       return usage_error(
-          "a command is required: run, up, exec, down, qemu, vfio-user, sweep or describe "
+          "a command is required: run, up, exec, down, fault, qemu, vfio-user, sweep or describe "
           "(--help)");
     } catch (const CLI::ParseError& error) {
       return usage_error(error.what());
@@ -106,10 +108,25 @@ class CommandLine {
   void add_exec() {
     exec_ = app_.add_subcommand("exec",
                                 "run a command against a machine that is up: exec ... -- COMMAND");
-    exec_->add_option("--name", exec_options_.name, "which machine")->capture_default_str();
-    exec_->add_option("--node", exec_options_.node, "which node of the platform")
-        ->capture_default_str();
+    exec_->add_option("--name", exec_options_.name,
+                      "which machine; default: the one that this command runs against, else the "
+                      "one that was started without a name");
+    exec_->add_option("--node", exec_options_.node,
+                      "which node of the platform; default: the caller's, else 0");
     exec_->add_option("--report", exec_options_.report, "write what the machine did to this file");
+  }
+  void add_fault() {
+    fault_ = app_.add_subcommand("fault", "take a link of a machine down, or up again");
+    fault_->add_option("--name", fault_options_.name,
+                       "which machine; default: the one that this command runs against, else the "
+                       "one that was started without a name");
+    fault_
+        ->add_option("--link", fault_options_.link,
+                     "two chips (0-1) or a name of the report (link.d0-d1)")
+        ->required();
+    fault_->add_option("state", fault_state_, "down or up")
+        ->required()
+        ->check(CLI::IsMember({"down", "up"}));
   }
   void add_qemu() {
     qemu_ = app_.add_subcommand(
@@ -215,6 +232,8 @@ class CommandLine {
     if (up_->parsed()) return up(up_options_);
     if (exec_->parsed()) return exec(exec_options_);
     if (down_->parsed()) return down(down_name_);
+    fault_options_.up = fault_state_ == "up";
+    if (fault_->parsed()) return fault(fault_options_);
     qemu_options_.arguments = command_;
     if (qemu_->parsed()) return qemu(qemu_options_);
     if (vfio_user_->parsed()) return vfio_user(vfio_user_options_);
@@ -228,6 +247,7 @@ class CommandLine {
   CLI::App* up_ = nullptr;
   CLI::App* exec_ = nullptr;
   CLI::App* down_ = nullptr;
+  CLI::App* fault_ = nullptr;
   CLI::App* qemu_ = nullptr;
   CLI::App* vfio_user_ = nullptr;
   CLI::App* sweep_ = nullptr;
@@ -235,11 +255,13 @@ class CommandLine {
   RunOptions run_options_;
   UpOptions up_options_;
   ExecOptions exec_options_;
+  FaultOptions fault_options_;
   QemuOptions qemu_options_;
   VfioUserOptions vfio_user_options_;
   SweepOptions sweep_options_;
   DescribeOptions describe_options_;
   std::string down_name_ = "default";
+  std::string fault_state_;
   std::vector<std::string> command_;
 };
 

@@ -39,16 +39,24 @@ struct RunOptions {
   std::vector<std::string> command;
 };
 
+constexpr const char* kDefaultName = "default";
+
 struct UpOptions {
   MachineOptions machine;
-  std::string name = "default";
+  std::string name = kDefaultName;
 };
 
 struct ExecOptions {
-  std::string name = "default";
-  uint32_t node = 0;
+  std::optional<std::string> name;
+  std::optional<uint32_t> node;  // default: that of the caller, inside a command of the machine
   std::string report;
   std::vector<std::string> command;
+};
+
+struct FaultOptions {
+  std::optional<std::string> name;
+  std::string link;
+  bool up = false;
 };
 
 struct QemuOptions {
@@ -104,6 +112,7 @@ int describe_schedule(const config::Platform& platform, const ScheduleOptions& o
 int run(const RunOptions& options);
 int up(const UpOptions& options);
 int exec(const ExecOptions& options);
+int fault(const FaultOptions& options);
 int down(const std::string& name);
 int qemu(const QemuOptions& options);
 int vfio_user(const VfioUserOptions& options);

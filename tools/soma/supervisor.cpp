@@ -78,7 +78,16 @@ base::Result<std::string> find_program(const std::string& command,
   return missing(ENOENT);
 }
 
+void raise_file_limit() {
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 Supervisor::Supervisor() {
+  ::getrlimit(RLIMIT_NOFILE, &previous_files_);
+  raise_file_limit();
   ::sigemptyset(&signals_);
   for (const int signal : kForwarded) ::sigaddset(&signals_, signal);
   ::pthread_sigmask(SIG_BLOCK, &signals_, &previous_);
@@ -111,6 +120,7 @@ base::Status Supervisor::start(const std::vector<std::string>& command,
   if (pid == 0) {  // only async-signal-safe calls from here
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(kCannotExec);
+    ::setrlimit(RLIMIT_NOFILE, &previous_files_);
     ::pthread_sigmask(SIG_SETMASK, &previous_, nullptr);
     ::execve(program->c_str(), argv.data(), envp.data());
     ::_exit(kCannotExec);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <functional>
 #include <string>
@@ -22,9 +23,13 @@ namespace soma {
 base::Result<std::string> find_program(const std::string& command,
                                        const std::vector<std::string>& environment);
 
+// Up to the hard limit.
+void raise_file_limit();
+
 class Supervisor {
  public:
-  // Blocks the forwarded signals in this thread; construct it before any other thread exists.
+  // Allows this process as many open files as it may have (a machine holds some for each client),
+  // and blocks the forwarded signals in this thread; construct it before any other thread exists.
   Supervisor();
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
@@ -46,6 +51,7 @@ class Supervisor {
   bool forward() const;
   static void end_descendants();
 
+  rlimit previous_files_ = {};  // for the child: more than usual breaks programs
   sigset_t signals_ = {};
   sigset_t previous_ = {};
   base::UniqueFd signal_fd_;

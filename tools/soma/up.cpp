@@ -1,7 +1,7 @@
 // `soma up`, `exec`, `down`: a machine in the background that serves several commands.
 //
-// Its private directory holds the server's socket, the control socket, `log` and `info`: one line
-// each of socket path, clock and number of nodes. It lives until `down` or SIGTERM.
+// Its private directory holds the server's socket, the control socket, `log` and `info` (place.h).
+// It lives until `down` or SIGTERM.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -25,7 +25,6 @@
 namespace soma {
 namespace {
 
-constexpr const char* kInfo = "/info";
 constexpr const char* kLog = "/log";
 constexpr const char* kReady = "ready";
 // `down` waits for 5 s; a machine that has not ended by then is killed before.
@@ -55,6 +54,7 @@ base::Status serve(Session& session, ControlServer& control) {
 
 // The background process; tells `parent` (a pipe) when it is ready or why it is not.
 int background(const UpOptions& options, base::UniqueFd parent) {
+  raise_file_limit();
   const auto tell = [&](const std::string& text) {
     [[maybe_unused]] const ssize_t n = ::write(parent.get(), text.data(), text.size());
     parent.reset();
@@ -79,16 +79,16 @@ int background(const UpOptions& options, base::UniqueFd parent) {
   auto session = Session::create(options.machine, std::move(*directory));
   if (!session) return refuse(session.error());
   sim::Machine& machine = (*session)->machine();
-  auto control = ControlServer::start((*session)->directory(), [&](const std::string& word) {
+  ControlServer::Handlers handlers;
+  handlers.direct = [&](const auto& request) { return serve_link(machine, request); };
+  handlers.queued = [&](const std::string& word) {
     if (word == "down") watchdog.arm(kEndPatience);
     machine.stop();
-  });
+  };
+  auto control = ControlServer::start((*session)->directory(), true, std::move(handlers));
   if (!control) return refuse(control.error());
-  std::ofstream info((*session)->directory() + kInfo);
-  info << machine.socket_path() << "\n"
-       << options.machine.clock << "\n"
-       << machine.node_count() << "\n";
-  info.close();
+  write_info({(*session)->directory(), machine.socket_path(), options.machine.clock,
+              machine.host_names()});
 
   // Whoever started us may wait for the end of our output.
   const base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -103,26 +103,21 @@ int background(const UpOptions& options, base::UniqueFd parent) {
   return traced ? 0 : fail(traced.error());
 }
 
-struct Running {
-  std::string directory;
-  std::string socket_path;
-  std::string clock;
-  uint32_t nodes = 0;
-};
+// The machine that the command names, else the one around this process, else the one without name.
+base::Result<Running> machine_for(const std::optional<std::string>& name, bool& enclosing) {
+  auto around = name ? std::nullopt : find_enclosing();
+  enclosing = around.has_value();
+  if (around) return std::move(*around);
+  return find_named(name.value_or(kDefaultName));
+}
 
-base::Result<Running> find(const std::string& name) {
-  const auto path = RuntimeDir::path_of(name);
-  if (!path) return path.error();
-  Running running{*path, {}, {}, 0};
-  std::ifstream info(*path + kInfo);
-  std::getline(info, running.socket_path);
-  std::getline(info, running.clock);
-  info >> running.nodes;
-  if (!info || !RuntimeDir::held(*path)) {
-    return base::Error{base::Fault::kConfig, 0, name,
-                       "no machine of this name is up; start one with: soma up --name " + name};
-  }
-  return running;
+// Inside a command of the machine everything but the node is in place already.
+base::Result<std::vector<std::string>> environment_for(const Running& running, uint32_t node,
+                                                       bool enclosing) {
+  if (!enclosing) return client_environment(running, node);
+  std::vector<std::string> environment = own_environment();
+  set_variable(environment, "SOMA_NODE", std::to_string(node));
+  return environment;
 }
 
 }  // namespace
@@ -155,14 +150,20 @@ int up(const UpOptions& options) {
 
 int exec(const ExecOptions& options) {
   Supervisor child;
-  const auto running = find(options.name);
+  bool enclosing = false;
+  const auto running = machine_for(options.name, enclosing);
   if (!running) return fail(running.error());
-  if (options.node >= running->nodes) {
-    complain("node " + std::to_string(options.node) +
-             " does not exist; the machine has nodes 0 to " + std::to_string(running->nodes - 1));
+  const uint32_t node = options.node.value_or(enclosing ? own_node() : 0);
+  if (node >= running->nodes()) {
+    complain("node " + std::to_string(node) + " does not exist; the machine has nodes 0 to " +
+             std::to_string(running->nodes() - 1));
     return kExitUsage;
   }
-  const auto environment = client_environment(running->socket_path, running->clock, options.node);
+  if (enclosing && !options.report.empty()) {
+    complain("--report: inside a command of the machine, what it does belongs to that command");
+    return kExitUsage;
+  }
+  const auto environment = environment_for(*running, node, enclosing);
   if (!environment) return fail(environment.error());
   if (!options.report.empty()) {
     const auto reset = ask(running->directory, "reset");
@@ -188,11 +189,23 @@ int exec(const ExecOptions& options) {
   return code;
 }
 
+int fault(const FaultOptions& options) {
+  bool enclosing = false;
+  const auto running = machine_for(options.name, enclosing);
+  if (!running) return fail(running.error());
+  const std::string word = (options.up ? "link up " : "link down ") + options.link;
+  const auto answer = ask(running->directory, word);
+  if (!answer) return fail(answer.error());
+  if (*answer == "ok") return 0;
+  complain(*answer);
+  return kExitUsage;
+}
+
 int down(const std::string& name) {
   using std::chrono::milliseconds;
   constexpr milliseconds kPatience{5000};
   constexpr milliseconds kStep{5};
-  const auto running = find(name);
+  const auto running = find_named(name);
   if (!running) return fail(running.error());
   const auto answer = ask(running->directory, "down");
   if (!answer) return fail(answer.error());

@@ -1,0 +1,58 @@
+#include "hw/dma/routes.h"
+
+namespace hw {
+
+void Routes::forget() {
+  version_ = fabric_.version();
+  table_.resize(kEntries);
+  for (Route& route : table_) route.size = 0;
+}
+
+// A whole memory, else the largest of some aligned blocks around the address that lies in one
+// place, else the byte alone.
+void Routes::set_range(Route& route, uint64_t address) {
+  route.memory = fabric_.plain(address, &route.offset);
+  if (route.memory != nullptr) {
+    const uint64_t begin = address - route.offset;
+    const uint64_t size = route.memory->size();
+    uint64_t offset = 0;
+    if (fabric_.reach(begin, size) == route.space &&
+        fabric_.plain(begin, &offset) == route.memory && offset == 0) {
+      route.begin = begin;
+      route.size = size;
+      route.offset = 0;
+      return;
+    }
+  }
+  route.begin = address;
+  route.size = 1;
+  for (const uint32_t bits : {36, 20, 18, 17, 16, 14, 12}) {
+    const uint64_t size = uint64_t{1} << bits;
+    const uint64_t begin = address & ~(size - 1);
+    if (fabric_.reach(begin, size) != route.space) continue;
+    route.begin = begin;
+    route.size = size;
+    if (route.memory != nullptr) route.memory = fabric_.plain(begin, &route.offset);
+    return;
+  }
+}
+
+const Route& Routes::resolve(uint32_t domain, uint64_t address, bool write) {
+  const Space space = fabric_.reach(address, 1);
+  Route found;
+  found.space = space;
+  set_range(found, address);
+  found.kind = domain << 1 | (write ? 1 : 0);
+  found.latency = write ? fabric_.write_latency(address) : fabric_.read_latency(address);
+  scratch_.clear();
+  fabric_.path(domain, address, write, 1, scratch_);
+  found.shares.assign(scratch_.begin(), scratch_.end());
+  const uint32_t bits = found.size >> kLargeBits != 0 ? kLargeBits : kSmallBits;
+  // What cannot be reached today may be tomorrow.
+  const bool kept = found.size > 1 && space != Space::kNone && space != Space::kNoLink;
+  Route& place = kept ? table_[slot(address >> bits, found.kind)] : single_;
+  place = std::move(found);
+  return place;
+}
+
+}  // namespace hw

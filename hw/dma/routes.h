@@ -1,0 +1,66 @@
+// What the DMA engines of a chip remember about addresses: where a range leads and what a transfer
+// to or from there occupies, as hw::Fabric says. An engine looks at each buffer of each packet, so
+// this is asked far more often than anything changes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hw/mem/fabric.h"
+
+namespace hw {
+
+// All addresses of a route lie in one place.
+struct Route {
+  uint64_t begin = 0;
+  uint64_t size = 0;
+  uint32_t kind = 0;  // of access: domain of the engine, and direction
+  Space space = Space::kNone;
+  base::Ps latency = 0;
+  Memory* memory = nullptr;    // plain memory behind `begin`
+  uint64_t offset = 0;         // in it
+  std::vector<Charge> shares;  // of one byte
+
+  bool holds(uint64_t address, uint32_t of_kind) const {
+    return address - begin < size && kind == of_kind;
+  }
+  uint64_t left(uint64_t address) const { return size - (address - begin); }
+};
+
+class Routes {
+ public:
+  explicit Routes(Fabric& fabric) : fabric_(fabric) {}
+
+  // For an engine of `domain`. Valid until the next call.
+  const Route& find(uint32_t domain, uint64_t address, bool write) {
+    if (version_ != fabric_.version()) forget();
+    const uint32_t kind = domain << 1 | (write ? 1 : 0);
+    const Route& large = table_[slot(address >> kLargeBits, kind)];
+    if (large.holds(address, kind)) return large;
+    const Route& small = table_[slot(address >> kSmallBits, kind)];
+    if (small.holds(address, kind)) return small;
+    return resolve(domain, address, write);
+  }
+
+ private:
+  static constexpr uint32_t kEntryBits = 9;
+  static constexpr size_t kEntries = size_t{1} << kEntryBits;
+  // A route is kept in a place that is shared by all addresses of a large or of a small block.
+  static constexpr uint32_t kLargeBits = 33;
+  static constexpr uint32_t kSmallBits = 16;
+
+  static size_t slot(uint64_t block, uint32_t kind) {
+    return ((block << 4 ^ kind) * 0x9E37'79B9'7F4A'7C15) >> (64 - kEntryBits);
+  }
+  void forget();
+  const Route& resolve(uint32_t domain, uint64_t address, bool write);
+  void set_range(Route& route, uint64_t address);
+
+  Fabric& fabric_;
+  std::vector<Route> table_;
+  Route single_;
+  Charges scratch_;
+  uint64_t version_ = ~uint64_t{0};  // that the table is of; made on first use
+};
+
+}  // namespace hw
