@@ -65,7 +65,7 @@ class Hierarchy {
     mesh_inside_ = report_size(request) < kMeshInsideBytes;
   }
 
-  void add(const Layout& layout) {
+  void add(const ChunkMap& layout) {
     switch (request_.kind) {
       case OpKind::kAllGather:
         gather_outside([layout, grid = grid_](uint32_t x, uint32_t y) {
@@ -95,7 +95,7 @@ class Hierarchy {
  private:
   bool all_reduce() const { return request_.kind == OpKind::kAllReduce; }
 
-  void reduce_scatter(const Layout& layout) {
+  void reduce_scatter(const ChunkMap& layout) {
     const uint64_t chunk = layout.largest();
     const Spot partial = builder_->reserve(chunk * grid_->x());
     reduce_inside(
@@ -197,7 +197,7 @@ base::Result<Schedule> hierarchical(const OpRequest& request, const Group& group
   Hierarchy hierarchy(&builder, request, group, std::move(*grid));
   for (uint32_t b = 0; b < blocks; ++b) {
     builder.begin_chain();
-    hierarchy.add(Layout(request, ranks, options.in_place, {b, blocks}));
+    hierarchy.add(ChunkMap(request, ranks, options.in_place, {b, blocks}));
   }
   return builder.take();
 }

@@ -51,7 +51,7 @@ TeamsPtr whole_buffer(const OpRequest& request, uint32_t ranks) {
   });
 }
 
-TeamsPtr chunks(uint32_t ranks, const Layout& layout, Piece (Layout::*piece)(uint32_t) const) {
+TeamsPtr chunks(uint32_t ranks, const ChunkMap& layout, Piece (ChunkMap::*piece)(uint32_t) const) {
   return make_teams(one_team(ranks), ranks, [=](uint32_t, uint32_t member) {
     Section out;
     append_piece(&out, (layout.*piece)(member));
@@ -62,8 +62,8 @@ TeamsPtr chunks(uint32_t ranks, const Layout& layout, Piece (Layout::*piece)(uin
 void add_all_reduce(ChainBuilder* builder, const OpRequest& request, const Group& group,
                     const ScheduleOptions& options) {
   const uint32_t ranks = group.ranks();
-  const Layout layout(request, ranks, options.in_place);
-  const TeamsPtr sections = chunks(ranks, layout, &Layout::reduced);
+  const ChunkMap layout(request, ranks, options.in_place);
+  const TeamsPtr sections = chunks(ranks, layout, &ChunkMap::reduced);
   const ChipShape shape = chip_shape(group, *sections);
   const bool one_step = ranks <= kMaxOneStepRanks &&
                         request.input_bytes <= kChipOneStepBytes / std::max(ranks - 1, 1u);
@@ -73,7 +73,7 @@ void add_all_reduce(ChainBuilder* builder, const OpRequest& request, const Group
     builder->add<SlotReduce>(whole_buffer(request, ranks));
   } else {
     add_mesh_reduce(builder, shape, sections, true, Readers::kFollowed);
-    add_mesh_gather(builder, shape, chunks(ranks, layout, &Layout::gathered), Before::kReduce);
+    add_mesh_gather(builder, shape, chunks(ranks, layout, &ChunkMap::gathered), Before::kReduce);
   }
 }
 
@@ -95,14 +95,14 @@ base::Result<Schedule> mesh(const OpRequest& request, const Group& group,
   ChainBuilder builder(Algorithm::kMesh, request, group, options);
   builder.begin_chain();
   if (ranks == 1 && options.in_place) return builder.take();
-  const Layout layout(request, ranks, options.in_place);
+  const ChunkMap layout(request, ranks, options.in_place);
   if (request.kind == OpKind::kAllReduce) {
     add_all_reduce(&builder, request, group, options);
   } else if (request.kind == OpKind::kAllGather) {
-    const TeamsPtr sections = chunks(ranks, layout, &Layout::gathered);
+    const TeamsPtr sections = chunks(ranks, layout, &ChunkMap::gathered);
     add_mesh_gather(&builder, chip_shape(group, *sections), sections, Before::kNothing);
   } else {
-    const TeamsPtr sections = chunks(ranks, layout, &Layout::reduced);
+    const TeamsPtr sections = chunks(ranks, layout, &ChunkMap::reduced);
     add_mesh_reduce(&builder, chip_shape(group, *sections), sections, false, Readers::kTellEnd);
   }
   return builder.take();

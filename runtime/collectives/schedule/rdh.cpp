@@ -14,8 +14,8 @@ constexpr uint64_t kHalvesFromBytes = 64 * 1024;  // of a chunk
 constexpr size_t kHalvesMaxAxes = 4;
 
 // `numbers`: chunk of every rank.
-TeamsPtr sections(const std::vector<uint32_t>& numbers, const Layout& layout,
-                  Piece (Layout::*piece)(uint32_t) const) {
+TeamsPtr sections(const std::vector<uint32_t>& numbers, const ChunkMap& layout,
+                  Piece (ChunkMap::*piece)(uint32_t) const) {
   const uint32_t ranks = static_cast<uint32_t>(numbers.size());
   return make_teams(one_team(ranks), ranks, [=](uint32_t, uint32_t member) {
     Section out;
@@ -50,10 +50,10 @@ base::Result<Schedule> rdh(const OpRequest& request, const Group& group,
     return not_eligible(Algorithm::kRdh, std::string("no ") + to_string(request.kind));
   }
   ChainBuilder builder(Algorithm::kRdh, request, group, options);
-  const Layout whole(request, ranks, options.in_place);
+  const ChunkMap whole(request, ranks, options.in_place);
   std::vector<uint32_t> numbers = one_team(ranks).front();
   const std::optional<CubePlan> plan =
-      cube_plan(group, *sections(numbers, whole, &Layout::held),
+      cube_plan(group, *sections(numbers, whole, &ChunkMap::held),
                 reduce && gather ? ColumnOrder::kByAxes : ColumnOrder::kByChip);
   if (!plan) return not_eligible(Algorithm::kRdh, "the chips of the group are no sub-cube");
   numbers = chunk_numbers(request, *plan, std::move(numbers));
@@ -64,13 +64,13 @@ base::Result<Schedule> rdh(const OpRequest& request, const Group& group,
   for (uint32_t b = 0; b < blocks; ++b) {
     builder.begin_chain();
     if (ranks == 1 && options.in_place) break;
-    const Layout layout(request, ranks, options.in_place, {b, blocks});
+    const ChunkMap layout(request, ranks, options.in_place, {b, blocks});
     if (reduce) {
-      add_cube_reduce(&builder, *plan, sections(numbers, layout, &Layout::reduced), gather,
+      add_cube_reduce(&builder, *plan, sections(numbers, layout, &ChunkMap::reduced), gather,
                       gather ? Readers::kFollowed : Readers::kTellEnd);
     }
     if (gather) {
-      add_cube_gather(&builder, *plan, sections(numbers, layout, &Layout::gathered),
+      add_cube_gather(&builder, *plan, sections(numbers, layout, &ChunkMap::gathered),
                       reduce ? Before::kReduce : Before::kNothing);
     }
   }

@@ -61,13 +61,6 @@ TeamsPtr make_teams(std::vector<std::vector<uint32_t>> members, uint32_t ranks,
   return teams;
 }
 
-TeamsPtr with_sections(const Teams& teams,
-                       std::function<Section(uint32_t team, uint32_t member)> section) {
-  auto out = std::make_shared<Teams>(teams);
-  out->section = std::move(section);
-  return out;
-}
-
 void RankProgram::wait(uint32_t event, uint32_t signals) {
   if (signals != 0) waits_.push_back({event, signals});
 }
@@ -179,7 +172,7 @@ Schedule ChainBuilder::take() {
   return schedule;
 }
 
-Chunk Layout::chunk(uint32_t n) const {
+Chunk ChunkMap::chunk(uint32_t n) const {
   if (request_.kind == OpKind::kAllReduce) {
     // Chunks of the block rather than blocks of chunks: neighbours stay contiguous.
     const Chunk block = part_of({0, request_.input_bytes}, block_.count, block_.number);
@@ -190,14 +183,14 @@ Chunk Layout::chunk(uint32_t n) const {
   return part_of(whole, block_.count, block_.number);
 }
 
-Piece Layout::reduced(uint32_t n) const {
+Piece ChunkMap::reduced(uint32_t n) const {
   const Chunk c = chunk(n);
   const uint64_t start = chunk_of(request_, ranks_, n).offset;
   const bool scatter = request_.kind == OpKind::kReduceScatter;
   return {c.bytes, {Buffer::kInput, c.offset}, {Buffer::kOutput, c.offset - (scatter ? start : 0)}};
 }
 
-Piece Layout::gathered(uint32_t n) const {
+Piece ChunkMap::gathered(uint32_t n) const {
   Piece piece = held(n);
   // In place, the input of a rank is its chunk of the output.
   if (request_.kind == OpKind::kAllGather && !in_place_) {
@@ -206,7 +199,7 @@ Piece Layout::gathered(uint32_t n) const {
   return piece;
 }
 
-Piece Layout::held(uint32_t n) const {
+Piece ChunkMap::held(uint32_t n) const {
   const Chunk c = chunk(n);
   return {c.bytes, {Buffer::kOutput, c.offset}, {Buffer::kOutput, c.offset}};
 }

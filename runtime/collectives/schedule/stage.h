@@ -65,10 +65,6 @@ using TeamsPtr = std::shared_ptr<const Teams>;
 
 TeamsPtr make_teams(std::vector<std::vector<uint32_t>> members, uint32_t ranks,
                     std::function<Section(uint32_t team, uint32_t member)> section);
-// The same teams, other data.
-TeamsPtr with_sections(const Teams& teams,
-                       std::function<Section(uint32_t team, uint32_t member)> section);
-
 // Steps of one rank on one channel. What must come before the next step collects until that is
 // added.
 class RankProgram {
@@ -149,9 +145,9 @@ struct Block {
   uint32_t number = 0;
   uint32_t count = 1;
 };
-class Layout {
+class ChunkMap {
  public:
-  Layout(const OpRequest& request, uint32_t ranks, bool in_place, Block block = {})
+  ChunkMap(const OpRequest& request, uint32_t ranks, bool in_place, Block block = {})
       : request_(request), ranks_(ranks), in_place_(in_place), block_(block) {}
 
   // Reductions: from the long input to the output.
