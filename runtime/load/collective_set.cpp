@@ -394,6 +394,9 @@ std::vector<CollectiveSet::Issued> CollectiveSet::issued(uint32_t stream) const 
 ccl::PlanOptions CollectiveSet::plan_options(uint32_t stream) const {
   ccl::PlanOptions options;
   options.algo_override = environment("NCCOM_CC_ALGO").value_or("");
+  if (const auto table = environment("NCCOM_CC_TABLE")) {
+    options.algo_override += (options.algo_override.empty() ? "table:" : ",table:") + *table;
+  }
   // A comma list gives one value per stream; the last one holds for the rest.
   const std::string list = environment("NEURON_RT_DBG_CC_DMA_PACKET_SIZE").value_or("");
   size_t at = 0;

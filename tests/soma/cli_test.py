@@ -4,6 +4,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 
 DATA = pathlib.Path(sys.argv.pop(2))
@@ -118,6 +119,32 @@ class CommandLine(unittest.TestCase):
         self.assertRegex(text, r"0x01034 16 x 0x1000 +m2s_q_head +ro +0x40000000 function")
         self.assertIn("34 x DMA engine: first at device 0x0ffff0000000, BAR0 0x30000000", text)
         self.assert_usage(["describe", "--unsupported"], "--registers")
+
+    def test_describe_schedule(self):
+        status, text, errors = run("describe", "--schedule", "allr", "--platform", "trn1.32xlarge",
+                                   "--ranks", 8, "--size", "64k", "--steps")
+        self.assertEqual(status, 0, errors)
+        self.assertIn("all_reduce, 8 ranks, 65536 bytes in, 65536 bytes out", text)
+        self.assertIn("directed links carry bytes", text)
+        self.assertIn("\nrank 7\n", text)
+        self.assertIn("verified", text)
+        for operation in ("all_gather", "redsct", "alltoall", "permute", "sendrecv", "broadcast",
+                          "reduce", "barrier"):
+            status, text, errors = run("describe", "--schedule", operation, "--platform",
+                                       "trn2.3xlarge")
+            self.assertEqual(status, 0, errors)
+            self.assertIn("verified", text)
+        with tempfile.TemporaryDirectory() as place:
+            svg = pathlib.Path(place) / "s.svg"
+            self.assertEqual(run("describe", "--schedule", "allg", "--algo", "ring", "--svg", svg)[0], 0)
+            self.assertIn("ring all_gather", svg.read_text())
+            self.assertIn("</svg>", svg.read_text())
+        self.assert_usage(["describe", "--schedule", "sum"], "'sum'", "all_reduce")
+        self.assert_usage(["describe", "--schedule", "allr", "--ranks", "3"], "--ranks 3", "has 2")
+        self.assert_usage(["describe", "--schedule", "allr", "--lnc", "2"], "--lnc 2")
+        self.assert_usage(["describe", "--schedule", "allr", "--algo", "bruck"], "available: ring")
+        self.assert_usage(["describe", "--schedule", "allr", "--algo", "hier"], "several nodes")
+        self.assert_usage(["describe", "--svg", "x"], "--schedule")
 
     def test_describe_support(self):
         table = json.loads((DATA / "support.json").read_text())["features"]

@@ -160,7 +160,8 @@ int print_support(bool json) {
 
 int describe(const DescribeOptions& options) {
   if (options.support) return print_support(options.json);
-  if (!options.timing && !options.registers && !options.platform_given) {
+  const bool schedule = !options.schedule.operation.empty();
+  if (!options.timing && !options.registers && !options.platform_given && !schedule) {
     for (const std::string& name : config::platform_names()) fmt::print("{}\n", name);
     return 0;
   }
@@ -169,6 +170,7 @@ int describe(const DescribeOptions& options) {
     complain(configuration.error().message());
     return kExitUsage;
   }
+  if (schedule) return describe_schedule(configuration->platform, options.schedule);
   if (options.registers) {
     describe_registers(configuration->platform, options.unsupported, options.json);
   } else if (options.timing) {

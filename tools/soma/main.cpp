@@ -192,6 +192,22 @@ class CommandLine {
         ->add_flag("--unsupported", describe_options_.unsupported,
                    "of the registers, those that are known but not modelled")
         ->needs(registers);
+    add_schedule();
+  }
+  void add_schedule() {
+    ScheduleOptions& o = describe_options_.schedule;
+    CLI::Option* schedule = describe_->add_option(
+        "--schedule", o.operation, "a collective (all_reduce, ...): who moves what in which order");
+    const auto add = [&](CLI::Option* option) { option->needs(schedule); };
+    add(describe_->add_option("--ranks", o.ranks, "the first N ranks; default: all"));
+    add(describe_->add_option("--size", o.size, "bytes of the longer buffer (k, M, G: 1024)")
+            ->transform(CLI::AsSizeValue(false))
+            ->capture_default_str());
+    add(describe_->add_option("--algo", o.algorithm, "instead of the selected algorithm"));
+    add(describe_->add_option("--lnc", o.lnc, "physical cores per rank"));
+    add(describe_->add_flag("--in-place", o.in_place, "output in the memory of the input"));
+    add(describe_->add_flag("--steps", o.steps, "a line per step"));
+    add(describe_->add_option("--svg", o.svg, "draw it into this file"));
   }
 
   const CLI::App& chosen() const {

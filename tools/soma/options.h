@@ -75,6 +75,18 @@ struct VfioUserOptions {
   std::string report;
 };
 
+// `describe --schedule`: a collective on the first ranks of the platform.
+struct ScheduleOptions {
+  std::string operation;
+  uint32_t ranks = 0;  // 0: all
+  uint64_t size = 1 << 20;
+  std::string algorithm;  // or a text of NCCOM_CC_ALGO
+  uint32_t lnc = 0;       // 0: the platform's default
+  bool in_place = false;
+  bool steps = false;
+  std::string svg;
+};
+
 struct DescribeOptions {
   MachineOptions machine;
   bool platform_given = false;
@@ -82,6 +94,7 @@ struct DescribeOptions {
   bool timing = false;
   bool support = false;
   bool registers = false;
+  ScheduleOptions schedule;
   bool unsupported = false;  // of the registers, only those that are known but not modelled
 };
 
@@ -95,6 +108,7 @@ base::Result<Configuration> load_configuration(const MachineOptions& options);
 // Each runs one command and returns the exit code of the process.
 int describe(const DescribeOptions& options);
 void describe_registers(const config::Platform& platform, bool unsupported, bool json);
+int describe_schedule(const config::Platform& platform, const ScheduleOptions& options);
 int run(const RunOptions& options);
 int up(const UpOptions& options);
 int exec(const ExecOptions& options);

@@ -52,6 +52,24 @@ Totals totals_of(const Steps& steps, uint32_t rank) {
   return t;
 }
 
+constexpr size_t kMaxRows = 8;        // of a summary
+constexpr size_t kMaxRanksText = 60;  // characters
+
+// "ranks 0-3, 7"
+std::string ranks_text(const std::vector<uint32_t>& ranks) {
+  std::string out = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size();) {
+    size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    if (out.size() > kMaxRanksText) return out + ", ... (" + std::to_string(ranks.size()) + ")";
+    if (i != 0) out += ", ";
+    out += std::to_string(ranks[i]);
+    if (end - i > 1) out += "-" + std::to_string(ranks[end - 1]);
+    i = end;
+  }
+  return out;
+}
+
 std::string row(const std::string& ranks, const Totals& t) {
   return "  " + ranks + ": " + std::to_string(t.steps) + " steps, " + std::to_string(t.handshakes) +
          " handshakes, " + std::to_string(t.accesses) + " bytes read and written, " +
@@ -109,23 +127,24 @@ std::string print_summary(const Schedule& schedule) {
          " lanes, " + std::to_string(shape.events.size() - static_cast<size_t>(lanes)) +
          " gathers, channel buffer " + std::to_string(shape.channel_bytes) +
          " bytes, largest step " + std::to_string(shape.largest_step) + " bytes\n";
-  // Neighbours that do the same share a row.
-  uint32_t first = 0;
-  Totals common;
-  const auto flush = [&](uint32_t end) {
-    out += row(first + 1 == end ? "rank " + std::to_string(first)
-                                : "ranks " + std::to_string(first) + "-" + std::to_string(end - 1),
-               common);
-  };
+  // Ranks that do the same share a row.
+  std::vector<std::pair<Totals, std::vector<uint32_t>>> rows;
   for (uint32_t r = 0; r < shape.ranks; ++r) {
     const Totals totals = totals_of(schedule.steps(r), r);
-    if (r != 0 && !(totals == common)) {
-      flush(r);
-      first = r;
+    const auto same = std::find_if(rows.begin(), rows.end(),
+                                   [&](const auto& row) { return row.first == totals; });
+    if (same == rows.end()) {
+      rows.push_back({totals, {r}});
+    } else {
+      same->second.push_back(r);
     }
-    common = totals;
   }
-  flush(shape.ranks);
+  for (size_t i = 0; i < rows.size() && i < kMaxRows; ++i) {
+    out += row(ranks_text(rows[i].second), rows[i].first);
+  }
+  if (rows.size() > kMaxRows) {
+    out += "  and " + std::to_string(rows.size() - kMaxRows) + " more kinds of ranks\n";
+  }
   return out;
 }
 

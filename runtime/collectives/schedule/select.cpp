@@ -42,13 +42,18 @@ base::Result<Schedule> build(Algorithm algorithm, const OpRequest& request, cons
 }
 
 // What to try when the first choice is not eligible.
-std::vector<Algorithm> candidates(Algorithm first, OpKind kind) {
+std::vector<Algorithm> candidates(Algorithm first, const Situation& s) {
   std::vector<Algorithm> order;
-  switch (kind) {
+  switch (s.kind) {
     case OpKind::kAllReduce:
     case OpKind::kAllGather:
     case OpKind::kReduceScatter:
-      order = {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kKangaRing, Algorithm::kRing};
+      order = {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kKangaRing};
+      // A ring of all ranks of many nodes is long.
+      if (s.nodes > 1 && first != Algorithm::kHierarchical) {
+        order.push_back(Algorithm::kHierarchical);
+      }
+      order.push_back(Algorithm::kRing);
       break;
     case OpKind::kAllToAll:
       order = {Algorithm::kMesh, Algorithm::kPairwise, Algorithm::kRing};
@@ -106,9 +111,10 @@ base::Result<Schedule> make_schedule(const OpRequest& request, const Group& grou
   if (const std::optional<Algorithm> forced = overrides.forced(request.kind)) {
     return build(*forced, request, group, options);
   }
-  const Algorithm first = first_choice(overrides, situation_of(request, group, options.in_place));
+  const Situation situation = situation_of(request, group, options.in_place);
+  const Algorithm first = first_choice(overrides, situation);
   base::Error error;
-  for (const Algorithm algorithm : candidates(first, request.kind)) {
+  for (const Algorithm algorithm : candidates(first, situation)) {
     base::Result<Schedule> schedule = build(algorithm, request, group, options);
     if (schedule || schedule.error().fault != base::Fault::kUnsupported) return schedule;
     error = schedule.error();

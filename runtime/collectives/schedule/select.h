@@ -38,6 +38,7 @@ base::Result<OverrideText> parse_overrides(const std::string& text);
 
 std::optional<OpKind> op_of(const std::string& name);  // long and short names
 std::optional<Algorithm> algorithm_of(const std::string& name);
+std::string op_names();
 std::string algorithm_names();
 
 // Rules of a user. The first that matches counts.

@@ -49,6 +49,7 @@ constexpr OpName kOps[] = {
     {"sendrecv", OpKind::kPermute},
     {"permute_reduce", OpKind::kPermuteReduce},
     {"broadcast", OpKind::kBroadcast},
+    {"bcast", OpKind::kBroadcast},
     {"reduce", OpKind::kReduce},
     {"barrier", OpKind::kBarrier},
 };
@@ -201,6 +202,10 @@ std::optional<Algorithm> algorithm_of(const std::string& name) {
     if (name == known.name) return known.algorithm;
   }
   return std::nullopt;
+}
+
+std::string op_names() {
+  return joined(kOps);
 }
 
 std::string algorithm_names() {

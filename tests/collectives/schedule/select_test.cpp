@@ -77,6 +77,8 @@ TEST(Select, FallsBackToWhatIsEligible) {
   // Three chips of a row are no cycle, and three ranks of a chip no whole chip.
   EXPECT_EQ(chosen(group_of_ranks(node, 0, 12), OpKind::kAllReduce, kMB), "ring");
   EXPECT_EQ(chosen(group_of_ranks(node, {0, 1, 2, 4, 5, 6}), OpKind::kAllReduce, 9 * kMB), "ring");
+  // Too many chips for a mesh and ranks for a KangaRing.
+  EXPECT_EQ(chosen(whole(racks(18)), OpKind::kAllReduce, kMB), "hier");
   for (const OpKind kind : {OpKind::kBroadcast, OpKind::kReduce, OpKind::kBarrier}) {
     EXPECT_EQ(chosen(whole(node), kind, 1024), "tree");
   }

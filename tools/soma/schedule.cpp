@@ -1,0 +1,219 @@
+// `soma describe --schedule`: the schedule that the collectives library makes for the first ranks
+// of a platform: verified, summarised, drawn. No machine runs. Exact: steps and bytes. Approximate:
+// loads of links are those of the routes of collectives.md 2.7.1 within a 4x4 torus and of shortest
+// paths elsewhere; nothing is said of switches.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <fstream>
+#include <map>
+
+#include "runtime/collectives/schedule/algorithms.h"
+#include "runtime/collectives/schedule/ports.h"
+#include "runtime/collectives/schedule/select.h"
+#include "runtime/collectives/schedule/verify.h"
+#include "tools/soma/options.h"
+
+namespace soma {
+namespace {
+
+// Steps x channels of all ranks: about what a minute verifies.
+constexpr uint64_t kMaxVerified = uint64_t{4} << 30;
+constexpr uint32_t kTorusChips = 16;
+constexpr uint64_t kElement = 4;  // fp32
+
+ccl::Fabric fabric_of(const config::Platform& platform) {
+  const std::vector<uint32_t>& dims = platform.dims;
+  const bool four_by_four = dims.size() >= 2 && dims.back() == 4 && dims[dims.size() - 2] == 4;
+  if (platform.topology == "single") return ccl::Fabric::kSingle;
+  if (platform.topology == "chain") return ccl::Fabric::kChain;
+  if (platform.topology == "ring") return ccl::Fabric::kRing;
+  if (platform.topology == "torus2d" && four_by_four) return ccl::Fabric::kTorus;
+  // Nodes of 4x4 tori.
+  if (platform.topology == "torus3d" && four_by_four && platform.nodes.size() == dims.front()) {
+    return ccl::Fabric::kTorus;
+  }
+  if (platform.topology == "switched" && dims.size() == 3) return ccl::Fabric::kSwitched;
+  return ccl::Fabric::kGraph;
+}
+
+ccl::Topology topology_of(const config::Platform& platform, uint32_t lnc) {
+  ccl::Topology t;
+  t.gen = static_cast<contract::Gen>(platform.generation);
+  t.fabric = fabric_of(platform);
+  t.lnc = lnc;
+  t.cores = platform.chip.cores / lnc;
+  t.devices_per_node = static_cast<uint32_t>(platform.chips.size() / platform.nodes.size());
+  if (t.fabric == ccl::Fabric::kSwitched) t.sleds_per_rack = platform.dims[1];
+  for (const config::Edge& edge : platform.edges) {
+    t.links.emplace_back(edge.a, edge.b);
+    t.links.emplace_back(edge.b, edge.a);
+  }
+  std::sort(t.links.begin(), t.links.end());
+  t.links.erase(std::unique(t.links.begin(), t.links.end()), t.links.end());
+  return t;
+}
+
+base::Error usage(const std::string& what) {
+  return {base::Fault::kUsage, 0, "--schedule", what};
+}
+
+base::Result<ccl::Group> group_of(const config::Platform& platform,
+                                  const ScheduleOptions& options) {
+  const config::ChipModel& chip = platform.chip;
+  const uint32_t lnc = options.lnc == 0 ? chip.lnc_default : options.lnc;
+  if (std::find(chip.lnc_options.begin(), chip.lnc_options.end(), lnc) == chip.lnc_options.end()) {
+    return usage(
+        fmt::format("--lnc {}; {} has {}", lnc, chip.name, fmt::join(chip.lnc_options, ", ")));
+  }
+  ccl::Group group;
+  group.topology = topology_of(platform, lnc);
+  const uint32_t cores = group.topology.cores;
+  const auto all = static_cast<uint32_t>(platform.chips.size()) * cores;
+  const uint32_t ranks = options.ranks == 0 ? all : options.ranks;
+  if (ranks > all) return usage(fmt::format("--ranks {}; {} has {}", ranks, platform.name, all));
+  for (uint32_t r = 0; r < ranks; ++r) {
+    const config::Chip& at = platform.chips[r / cores];
+    group.members.push_back({r, at.node, at.id, at.local_id, r % cores, r % cores * lnc});
+  }
+  return group;
+}
+
+base::Result<ccl::OpRequest> request_of(const ScheduleOptions& options, uint32_t ranks) {
+  const std::optional<ccl::OpKind> kind = ccl::op_of(options.operation);
+  if (!kind) return usage("operation '" + options.operation + "'; expected " + ccl::op_names());
+  ccl::OpRequest r;
+  r.kind = *kind;
+  r.dtype = ccl::DType::kFp32;
+  r.input_bytes = r.output_bytes = r.kind == ccl::OpKind::kBarrier ? 0 : options.size;
+  const bool split = r.kind == ccl::OpKind::kAllGather || r.kind == ccl::OpKind::kReduceScatter ||
+                     r.kind == ccl::OpKind::kAllToAll;
+  const uint64_t share = options.size / ranks / kElement * kElement;
+  if (split) r.input_bytes = r.output_bytes = share * ranks;
+  if (r.kind == ccl::OpKind::kAllGather) r.input_bytes = share;
+  if (r.kind == ccl::OpKind::kReduceScatter) r.output_bytes = share;
+  if (options.operation == "sendrecv") {
+    if (ranks < 2) return usage("sendrecv needs two ranks");
+    r.pairs = {{0, 1}};
+  } else if (r.kind == ccl::OpKind::kPermute || r.kind == ccl::OpKind::kPermuteReduce) {
+    for (uint32_t i = 0; i < ranks; ++i) r.pairs.emplace_back(i, (i + 1) % ranks);
+  }
+  return r;
+}
+
+// Shortest paths over the links of a platform, the first in the order of chips.
+class Paths {
+ public:
+  explicit Paths(const ccl::Group& group) : topology_(group.topology) {
+    for (const auto& [a, b] : topology_.links) neighbours_[a].push_back(b);
+    for (const ccl::Position& p : group.members) positions_[p.chip] = p;
+  }
+
+  std::vector<ccl::ChipLink> route(uint32_t from, uint32_t to) {
+    const ccl::Position& a = positions_[from];
+    const ccl::Position& b = positions_[to];
+    if (topology_.fabric == ccl::Fabric::kTorus && a.node == b.node &&
+        topology_.devices_per_node == kTorusChips) {
+      std::vector<ccl::ChipLink> out;
+      const uint32_t first = from - a.device;
+      uint32_t at = a.device;
+      for (const ccl::Port port : ccl::torus_route(a.device, b.device)) {
+        const uint32_t next = ccl::torus_neighbour(at, port);
+        out.emplace_back(first + at, first + next);
+        at = next;
+      }
+      return out;
+    }
+    return shortest(from, to);
+  }
+
+ private:
+  std::vector<ccl::ChipLink> shortest(uint32_t from, uint32_t to) {
+    std::map<uint32_t, uint32_t>& previous = trees_[from];
+    if (previous.empty()) {
+      previous[from] = from;
+      std::deque<uint32_t> open{from};
+      for (; !open.empty(); open.pop_front()) {
+        for (const uint32_t next : neighbours_[open.front()]) {
+          if (previous.emplace(next, open.front()).second) open.push_back(next);
+        }
+      }
+    }
+    std::vector<ccl::ChipLink> out;
+    if (previous.count(to) == 0) return out;
+    for (uint32_t at = to; at != from; at = previous[at]) out.emplace_back(previous[at], at);
+    std::reverse(out.begin(), out.end());
+    return out;
+  }
+
+  const ccl::Topology& topology_;
+  std::map<uint32_t, std::vector<uint32_t>> neighbours_;
+  std::map<uint32_t, ccl::Position> positions_;
+  std::map<uint32_t, std::map<uint32_t, uint32_t>> trees_;
+};
+
+void print_links(const ccl::Schedule& schedule, const ccl::Group& group) {
+  if (group.topology.fabric == ccl::Fabric::kSwitched || group.topology.links.empty()) return;
+  Paths paths(group);
+  const auto loads = ccl::link_loads(
+      schedule, group, [&](uint32_t from, uint32_t to) { return paths.route(from, to); });
+  if (loads.empty()) return;
+  uint64_t sum = 0;
+  auto most = loads.begin();
+  for (auto it = loads.begin(); it != loads.end(); ++it) {
+    sum += it->second;
+    if (it->second > most->second) most = it;
+  }
+  fmt::print("  {} of {} directed links carry bytes: at most {} (chip {} to {}), on average {}\n",
+             loads.size(), group.topology.links.size(), most->second, most->first.first,
+             most->first.second, sum / loads.size());
+}
+
+uint64_t effort(const ccl::Schedule& schedule) {
+  uint64_t steps = 0;
+  for (uint32_t r = 0; r < schedule.shape.ranks; ++r) steps += schedule.steps(r).size();
+  return steps * schedule.shape.ranks * schedule.shape.channels;
+}
+
+base::Status describe(const config::Platform& platform, const ScheduleOptions& options) {
+  const base::Result<ccl::Group> group = group_of(platform, options);
+  if (!group) return group.error();
+  const base::Result<ccl::OpRequest> request = request_of(options, group->ranks());
+  if (!request) return request.error();
+  ccl::ScheduleOptions schedule_options;
+  schedule_options.in_place = options.in_place;
+  std::string override_text = options.algorithm;
+  if (!override_text.empty() && override_text.find(':') == std::string::npos) {
+    override_text = options.operation + ":" + override_text;
+  }
+  const auto schedule = ccl::make_schedule(*request, *group, schedule_options, override_text);
+  if (!schedule) return schedule.error();
+  fmt::print("{}", ccl::print_summary(*schedule));
+  print_links(*schedule, *group);
+  if (options.steps) fmt::print("{}", ccl::print(*schedule));
+  if (!options.svg.empty()) {
+    std::ofstream file(options.svg);
+    file << ccl::to_svg(*schedule);
+    if (!file.flush()) return base::Error{base::Fault::kIo, 0, options.svg, "cannot be written"};
+  }
+  if (effort(*schedule) > kMaxVerified) {
+    fmt::print("  not verified: too many steps\n");
+    return {};
+  }
+  if (base::Status status = ccl::verify(*schedule); !status) return status;
+  fmt::print("  verified: result, order of accesses, no deadlock\n");
+  return {};
+}
+
+}  // namespace
+
+int describe_schedule(const config::Platform& platform, const ScheduleOptions& options) {
+  base::Status status = describe(platform, options);
+  if (status) return 0;
+  complain(status.error().message());
+  return status.error().fault == base::Fault::kInternal ? exit_code(base::Fault::kInternal)
+                                                        : kExitUsage;
+}
+
+}  // namespace soma
