@@ -32,6 +32,10 @@ struct Rate {
   constexpr Ps time_for(uint64_t n) const {
     return static_cast<Ps>(static_cast<unsigned __int128>(n) * ps / bytes);
   }
+  // The fewest bytes that take at least `time`.
+  constexpr uint64_t bytes_in(Ps time) const {
+    return static_cast<uint64_t>((static_cast<unsigned __int128>(time) * bytes + ps - 1) / ps);
+  }
 };
 
 constexpr uint64_t kKiB = 1024;

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "base/units.h"
 
@@ -15,6 +17,9 @@ struct TimingParams {
   base::Rate dma_chip{1000, 1000};     // dma.chip_gbps, D: all engines of a chip together
   uint64_t dma_accumulate_num = 1;     // dma.accumulate_factor, D: compute throughput of two
   uint64_t dma_accumulate_den = 2;     //   sources per destination byte, relative to a copy
+  // Elements that an engine makes from two sources or more: dma.compute_gelem_per_s, M: uint8
+  // all-reduces are slower than those of equally many bytes of bf16 (calibration.md N02.01, N28).
+  base::Rate dma_compute{5, 2000};
   base::Ps dma_fetch = base::ns(770);  // dma.trigger_to_first_ns, M: doorbell to first activity
   base::Ps dma_first_byte =
       base::ns(230);                       // dma.trigger_to_data_ns less dma.trigger_to_first_ns, M
@@ -22,11 +27,13 @@ struct TimingParams {
   base::Ps dma_buffer = base::ns(1);       // dma.buffer_ns_small, M: per buffer beyond bytes / rate
 
   // Memory and on-chip fabric (timing.md 6, 7).
-  base::Rate hbm_stack{410, 1000};  // hbm.stack_gbps, V: reads and writes together
-  base::Ps hbm_latency = 0;         // hbm.latency_ns, A: zero until known (timing.md 10)
+  // Reads and writes together: hbm.stack_gbps, V (410), times hbm.efficiency, A (3/4).
+  base::Rate hbm_stack{615, 2000};
+  base::Ps hbm_latency = 0;  // hbm.latency_ns, A: zero until known (timing.md 10)
   // Between the memories of two core groups (v2: cores; v3, v4: core pairs), per direction. Fitted
   // to the bus bandwidth of two-rank all-reduces on trn1 (calibration.md N01.09, N20.17).
-  base::Rate core_fabric{57, 1000};  // fabric.core_gbps_per_dir
+  base::Rate core_fabric{57, 1000};  // fabric.core_to_core_gbps
+  base::Rate die_to_die{400, 1000};  // fabric.die_to_die_gbps, A: v3 and v4, per direction
   base::Rate pcie{16, 1000};         // host.pcie_gbps, M: per direction
 
   // Engine clocks (timing.md 1), in cycles per picoseconds: 1.4 GHz is {7, 5000}. D, SP: A.
@@ -67,15 +74,38 @@ struct TimingParams {
   base::Ps mgmt_power_sample = base::us(10'000);  // mgmt.power_sample_us
   base::Ps mgmt_heartbeat = base::us(1'000'000);  // mgmt.heartbeat_us
 
-  // Links between chips. The rate of a link is that of its class.
-  base::Ps link_wire = base::ns(500);  // link.wire_ns, A: one way
+  // Links between chips (timing.md 7), one way. A route takes the wire once, each further hop and
+  // each switch on it come on top. Rates are those of the classes of links.
+  base::Ps link_wire = base::ns(500);         // link.wire_ns, A
+  base::Ps link_route_extra = base::ns(200);  // link.route_extra_ns, A
+  base::Ps link_switch = base::ns(250);       // link.switch_ns, A
 };
 
 // A link between two chips, given by their platform-wide numbers. Both directions at once.
 struct LinkParams {
   uint32_t a = 0;
   uint32_t b = 0;
-  base::Rate rate;  // per direction: link.<class>_gbps_per_dir
+  base::Rate rate;  // per direction: link.<class>_gbps_per_dir times link.efficiency
+  // S-engines that own its port on either chip (collectives.md 2.3), one bit each; 0: none in
+  // particular, so that nothing on the chip has to be crossed to get there (v2, switched v4).
+  uint8_t owners_a = 0;
+  uint8_t owners_b = 0;
+};
+
+// A switch that does not block: each member has a port of this rate per direction.
+struct SwitchParams {
+  std::string name;
+  uint32_t level = 1;
+  base::Rate rate;
+  std::vector<uint32_t> members;
+};
+
+// Which of the possible ways a transfer takes; the rules are those of hw/link/router.h.
+struct RouteParams {
+  enum class Rule : uint8_t { kShortest, kTorus, kSwitched };
+  Rule rule = Rule::kShortest;
+  std::vector<uint32_t> dims;                 // kTorus, outermost first
+  std::vector<std::vector<uint32_t>> coords;  // kTorus: by chip, one number per dimension
 };
 
 }  // namespace hw

@@ -81,6 +81,75 @@ void connect_windows(const config::Platform& platform, const config::Chip& chip,
   }
 }
 
+bool is_torus(const config::Platform& platform) {
+  return platform.topology == "torus2d" || platform.topology == "torus3d";
+}
+
+// collectives.md 2.3: the S-engine of the port north, east, south and west, by parity of row and
+// column. Even and odd places turn the chip, so that a link joins the same core from both sides.
+constexpr uint8_t kPortOwners[2][2][4] = {{{0, 1, 3, 2}, {1, 3, 2, 0}},
+                                          {{3, 1, 0, 2}, {2, 3, 1, 0}}};
+// hw-registers.md 9.2: left cables from S-engines 1 and 2, right ones from 0 and 3.
+constexpr uint8_t kLeftOwners = 0b0110;
+constexpr uint8_t kRightOwners = 0b1001;
+
+// The S-engines of the port of a chip that leads to a neighbour in the torus, as bits.
+uint8_t port_owners(const config::Platform& platform, const config::Chip& chip,
+                    const config::Chip& other) {
+  const size_t last = chip.coord.size() - 1;
+  const auto ahead = [&](size_t d) {
+    return (other.coord[d] + platform.dims[d] - chip.coord[d]) % platform.dims[d];
+  };
+  if (last == 2 && ahead(0) != 0) {
+    // Left cables join servers 0-1 and 2-3, right ones 1-2 and 3-0 (9.5).
+    const uint32_t lower = ahead(0) == 1 ? chip.coord[0] : other.coord[0];
+    return platform.dims[0] == 2 || lower % 2 == 0 ? kLeftOwners : kRightOwners;
+  }
+  const uint32_t down = ahead(last - 1);
+  const uint32_t direction = down == 1 ? 2 : down != 0 ? 0 : ahead(last) == 1 ? 1 : 3;
+  const auto& owners = kPortOwners[chip.coord[last - 1] % 2][chip.coord[last] % 2];
+  return static_cast<uint8_t>(1u << owners[direction]);
+}
+
+hw::RouteParams routes(const config::Platform& platform) {
+  using Rule = hw::RouteParams::Rule;
+  hw::RouteParams params;
+  if (platform.topology == "switched") params.rule = Rule::kSwitched;
+  if (is_torus(platform) || platform.topology == "ring") {
+    params.rule = Rule::kTorus;
+    params.dims = platform.dims;
+    for (const config::Chip& chip : platform.chips) params.coords.push_back(chip.coord);
+  }
+  return params;
+}
+
+void connect(const config::Platform& platform, const config::Timing& timing,
+             hw::MachineParams& params) {
+  if (platform.edges.empty() && platform.switches.empty()) return;
+  const config::Ratio efficiency = timing.ratio("link.efficiency");
+  const auto rate = [&](const std::string& link) {
+    return config::scaled(timing.rate("link." + link + "_gbps_per_dir"), efficiency);
+  };
+  params.timing.link_route_extra = timing.ps("link.route_extra_ns");
+  params.routes = routes(platform);
+  const bool owned = is_torus(platform) && platform.generation == config::Generation::kV3;
+  for (const config::Edge& edge : platform.edges) {
+    hw::LinkParams& link = params.links.emplace_back();
+    link.a = edge.a;
+    link.b = edge.b;
+    link.rate = rate(edge.link);
+    if (!owned) continue;
+    const config::Chip& a = platform.chips[edge.a];
+    const config::Chip& b = platform.chips[edge.b];
+    link.owners_a = port_owners(platform, a, b);
+    link.owners_b = port_owners(platform, b, a);
+  }
+  if (!platform.switches.empty()) params.timing.link_switch = timing.ps("link.switch_ns");
+  for (const config::Switch& each : platform.switches) {
+    params.switches.push_back({each.id, each.level, rate(each.link), each.members});
+  }
+}
+
 }  // namespace
 
 hw::MachineParams machine_params(const config::Platform& platform, const config::Timing& timing,
@@ -103,9 +172,7 @@ hw::MachineParams machine_params(const config::Platform& platform, const config:
     each.host = chip.node < host_memory.size() ? host_memory[chip.node] : nullptr;
     connect_windows(platform, chip, each);
   }
-  for (const config::Edge& edge : platform.edges) {
-    params.links.push_back({edge.a, edge.b, timing.rate("link." + edge.link + "_gbps_per_dir")});
-  }
+  connect(platform, timing, params);
   return params;
 }
 

@@ -14,14 +14,18 @@ hw::TimingParams timing_params(const config::Timing& timing) {
   const config::Ratio accumulate = timing.ratio("dma.accumulate_factor");
   params.dma_accumulate_num = accumulate.num;
   params.dma_accumulate_den = accumulate.den;
+  params.dma_compute = timing.rate("dma.compute_gelem_per_s");
   params.dma_fetch = timing.ps("dma.desc_fetch_ns");
   params.dma_first_byte = timing.ps("dma.first_byte_ns");
   params.dma_write_ack = timing.ps("dma.write_ack_ns");
   params.dma_buffer = timing.ps("dma.packet_overhead_ns");
 
-  params.hbm_stack = timing.rate("hbm.stack_gbps");
+  params.hbm_stack = config::scaled(timing.rate("hbm.stack_gbps"), timing.ratio("hbm.efficiency"));
   params.hbm_latency = timing.ps("hbm.latency_ns");
   params.core_fabric = timing.rate("fabric.core_to_core_gbps");
+  if (timing.generation() != config::Generation::kV2) {  // v2 is one die
+    params.die_to_die = timing.rate("fabric.die_to_die_gbps");
+  }
   params.pcie = timing.rate("host.pcie_gbps");
 
   params.clk_pe = timing.clock("clk.pe_ghz");

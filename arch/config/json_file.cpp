@@ -153,6 +153,8 @@ base::Status check_schema(const JsonFile& file, std::string_view schema_name) {
   return file.error(path, "/" + join(path, "/") + ": " + cause.description);
 }
 
+}  // namespace
+
 bool is_path(const std::string& name) {
   constexpr std::string_view kSuffix = ".json";
   return name.find('/') != std::string::npos ||
@@ -160,7 +162,11 @@ bool is_path(const std::string& name) {
           std::string_view(name).substr(name.size() - kSuffix.size()) == kSuffix);
 }
 
-}  // namespace
+std::string relative_to(const std::string& from, const std::string& name) {
+  const size_t slash = from.rfind('/');
+  if (!is_path(name) || name.front() == '/' || slash == std::string::npos) return name;
+  return from.substr(0, slash + 1) + name;
+}
 
 std::string JsonFile::where(const std::vector<std::string>& path) const {
   return name + ":" + std::to_string(line_of(text, Locator(text).find(path)));

@@ -30,4 +30,9 @@ base::Result<JsonFile> parse_json(std::string name, std::string text, std::strin
 base::Result<JsonFile> read_json(std::string_view kind, std::string_view directory,
                                  const std::string& name, std::string_view schema);
 
+// Whether `name` means a file rather than embedded data: it has a slash or ends in .json.
+bool is_path(const std::string& name);
+// `name` as the file `from` means it: a relative path counts from the directory of `from`.
+std::string relative_to(const std::string& from, const std::string& name);
+
 }  // namespace config

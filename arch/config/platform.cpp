@@ -1,10 +1,10 @@
 #include "arch/config/platform.h"
 
-#include <algorithm>
 #include <set>
 #include <utility>
 
 #include "arch/config/embedded.h"
+#include "arch/config/graph_check.h"
 #include "arch/config/json_file.h"
 #include "arch/config/timing.h"
 
@@ -92,124 +92,6 @@ Platform read(const json& from) {
   return platform;
 }
 
-// Checks what the schema cannot say. Each function returns the first breach.
-class GraphCheck {
- public:
-  GraphCheck(const JsonFile& file, const Platform& platform) : file_(file), platform_(platform) {}
-
-  base::Status run() const {
-    for (const auto check : {&GraphCheck::model, &GraphCheck::ids, &GraphCheck::neighbours,
-                             &GraphCheck::edges, &GraphCheck::switches}) {
-      base::Status status = (this->*check)();
-      if (!status) return status;
-    }
-    return {};
-  }
-
- private:
-  base::Error error(const char* list, size_t index, std::string what) const {
-    return file_.error({list, std::to_string(index)}, std::move(what));
-  }
-  bool is_chip(uint32_t id) const { return id < platform_.chips.size(); }
-
-  base::Status model() const {
-    const ChipModel& chip = platform_.chip;
-    const auto& options = chip.lnc_options;
-    if (std::find(options.begin(), options.end(), chip.lnc_default) == options.end()) {
-      return file_.error({"chip", "lnc_default"}, "lnc_default is not one of lnc_options");
-    }
-    for (const uint32_t option : options) {
-      if (chip.cores % option != 0) {
-        return file_.error({"chip", "lnc_options"}, "an LNC option does not divide the cores");
-      }
-    }
-    return {};
-  }
-
-  base::Status ids() const {
-    std::set<std::pair<uint32_t, uint32_t>> local_ids;
-    for (size_t i = 0; i < platform_.nodes.size(); ++i) {
-      if (platform_.nodes[i].id != i) return error("nodes", i, "node ids count up from 0");
-    }
-    for (size_t i = 0; i < platform_.chips.size(); ++i) {
-      const Chip& chip = platform_.chips[i];
-      if (chip.id != i) return error("chips", i, "chip ids count up from 0");
-      if (chip.node >= platform_.nodes.size()) return error("chips", i, "no such node");
-      if (chip.coord.size() != platform_.dims.size()) {
-        return error("chips", i, "coord needs one number per dimension of the topology");
-      }
-      if (!local_ids.insert({chip.node, chip.local_id}).second) {
-        return error("chips", i, "another chip of this node has the same local_id");
-      }
-    }
-    for (size_t i = 0; i < platform_.nics.size(); ++i) {
-      if (platform_.nics[i].node >= platform_.nodes.size()) return error("nics", i, "no such node");
-    }
-    return {};
-  }
-
-  base::Status mutual(size_t index, std::vector<uint32_t> Chip::*list) const {
-    const Chip& chip = platform_.chips[index];
-    for (const uint32_t other : chip.*list) {
-      if (!is_chip(other) || other == chip.id) {
-        return error("chips", index, "neighbour " + std::to_string(other) + " does not exist");
-      }
-      const auto& back = platform_.chips[other].*list;
-      if (std::find(back.begin(), back.end(), chip.id) == back.end()) {
-        return error("chips", index,
-                     "chip " + std::to_string(other) + " does not name this one as its neighbour");
-      }
-    }
-    return {};
-  }
-
-  base::Status neighbours() const {
-    for (size_t i = 0; i < platform_.chips.size(); ++i) {
-      for (const auto list : {&Chip::connected_to, &Chip::connected_to_z}) {
-        base::Status status = mutual(i, list);
-        if (!status) return status;
-      }
-    }
-    return {};
-  }
-
-  base::Status edges() const {
-    std::set<std::pair<uint32_t, uint32_t>> seen;
-    for (size_t i = 0; i < platform_.edges.size(); ++i) {
-      const Edge& edge = platform_.edges[i];
-      if (edge.a >= edge.b || !is_chip(edge.b)) return error("edges", i, "expected a < b < chips");
-      if (!seen.insert({edge.a, edge.b}).second) return error("edges", i, "this edge stands twice");
-    }
-    if (platform_.topology == "switched") return {};
-    std::set<std::pair<uint32_t, uint32_t>> named;
-    for (const Chip& chip : platform_.chips) {
-      for (const auto* list : {&chip.connected_to, &chip.connected_to_z}) {
-        for (const uint32_t other : *list) {
-          named.insert({std::min(chip.id, other), std::max(chip.id, other)});
-        }
-      }
-    }
-    if (seen != named) return file_.error({"edges"}, "the edges are not those of connected_to");
-    return {};
-  }
-
-  base::Status switches() const {
-    std::set<std::string> ids;
-    for (size_t i = 0; i < platform_.switches.size(); ++i) {
-      const Switch& sw = platform_.switches[i];
-      if (!ids.insert(sw.id).second) return error("switches", i, "this id stands twice");
-      const std::set<uint32_t> members(sw.members.begin(), sw.members.end());
-      if (members.size() != sw.members.size() || !is_chip(*members.rbegin())) {
-        return error("switches", i, "members are chips, each named once");
-      }
-    }
-    return {};
-  }
-
-  const JsonFile& file_;
-  const Platform& platform_;
-};
-
 base::Result<Platform> checked(base::Result<JsonFile> file) {
   if (!file) return file.error();
   Platform platform;
@@ -218,8 +100,9 @@ base::Result<Platform> checked(base::Result<JsonFile> file) {
   } catch (const json::exception& error) {  // the schema leaves number ranges to us
     return file->error({}, error.what());
   }
-  base::Status status = GraphCheck(*file, platform).run();
+  base::Status status = check_graph(*file, platform);
   if (!status) return status.error();
+  platform.timing = relative_to(file->name, platform.timing);
   return platform;
 }
 
@@ -256,14 +139,16 @@ base::Status check_timing(const Platform& platform, const Timing& timing) {
                            to_string(timing.generation()) + ", the platform is " +
                            to_string(platform.generation)};
   }
-  std::set<std::string> classes;
-  for (const Edge& edge : platform.edges) classes.insert(edge.link);
-  for (const Switch& sw : platform.switches) classes.insert(sw.link);
-  for (const std::string& link : classes) {
-    const std::string parameter = "link." + link + "_gbps_per_dir";
+  std::set<std::string> needed;
+  for (const Edge& edge : platform.edges) needed.insert("link." + edge.link + "_gbps_per_dir");
+  for (const Switch& sw : platform.switches) {
+    needed.insert("link." + sw.link + "_gbps_per_dir");
+    needed.insert("link.switch_ns");
+  }
+  for (const std::string& parameter : needed) {
     if (!timing.has(parameter)) {
       return base::Error{base::Fault::kConfig, 0, platform.name,
-                         "links of class '" + link + "' need the timing parameter " + parameter +
+                         "the links of this platform need the timing parameter " + parameter +
                              ", which '" + timing.name() + "' does not have"};
     }
   }

@@ -75,10 +75,11 @@ struct Nic {
 struct Platform {
   std::string name;
   Generation generation = Generation::kV2;
-  std::string timing;      // name of its timing file
+  std::string timing;      // name of its timing file, or its path
   bool validated = false;  // published rows exist that its durations are compared with
   ChipModel chip;
-  std::string topology;  // "single", "chain", "ring", "torus2d", "torus3d", "switched"
+  // "single", "chain", "ring", "torus2d", "torus3d", "switched", "graph" (docs/platforms.md)
+  std::string topology;
   std::vector<uint32_t> dims;
   std::vector<Node> nodes;
   std::vector<Chip> chips;
@@ -88,8 +89,9 @@ struct Platform {
 };
 
 std::vector<std::string> platform_names();
-// `name` is one of platform_names() or the path of a .json file. Checks the graph: ids are dense,
-// neighbours are mutual and agree with the edges.
+// `name` is one of platform_names() or the path of a .json file. Checks what the schema cannot say
+// (arch/config/graph_check.h). A timing file given as a relative path lies where the platform's
+// does.
 base::Result<Platform> load_platform(const std::string& name);
 base::Result<Platform> parse_platform(std::string file_name, std::string text);
 // The timing file fits: same generation, a rate for every link class in use.

@@ -12,6 +12,7 @@ namespace {
 
 constexpr const char* kSchema = "timing.schema.json";
 constexpr size_t kSuggestions = 12;
+constexpr unsigned kMaxBases = 4;
 // Keeps every product of a rate with 2^64 bytes inside 128 bits.
 constexpr uint64_t kMaxTerm = uint64_t{1} << 62;
 
@@ -28,7 +29,7 @@ bool is_one_of(std::string_view unit, std::string_view units) {
 const char* complaint(const base::Result<Ratio>& value, std::string_view unit) {
   if (!value) return "is not a plain decimal number";
   if (is_one_of(unit, "cycles B count") && value->den != 1) return "must be a whole number";
-  if (is_one_of(unit, "GHz GB/s ratio") && value->num == 0) return "must be greater than zero";
+  if (is_one_of(unit, "GHz GB/s Gelem/s ratio") && value->num == 0) return "must be greater than zero";
   if (is_one_of(unit, "ns us")) {
     const uint64_t scale = unit == "ns" ? base::kPsPerNs : base::kPsPerUs;
     if (scale % value->den != 0) return "is finer than a picosecond";
@@ -52,17 +53,36 @@ std::vector<std::string> Timing::names() {
 }
 
 base::Result<Timing> Timing::load(const std::string& name) {
-  base::Result<JsonFile> file = read_json("timing file", "timing", name, kSchema);
-  if (!file) return file.error();
-  return parse(std::move(file->name), std::move(file->text));
+  return load(name, 0);
 }
 
 base::Result<Timing> Timing::parse(std::string file_name, std::string text) {
+  return parse(std::move(file_name), std::move(text), 0);
+}
+
+base::Result<Timing> Timing::load(const std::string& name, unsigned depth) {
+  base::Result<JsonFile> file = read_json("timing file", "timing", name, kSchema);
+  if (!file) return file.error();
+  return parse(std::move(file->name), std::move(file->text), depth);
+}
+
+base::Result<Timing> Timing::parse(std::string file_name, std::string text, unsigned depth) {
   base::Result<JsonFile> file = parse_json(std::move(file_name), std::move(text), kSchema);
   if (!file) return file.error();
   Timing timing;
-  timing.name_ = file->value.at("name").get<std::string>();
+  if (file->value.contains("base")) {
+    const auto name = file->value.at("base").get<std::string>();
+    if (depth == kMaxBases) return file->error({"base"}, "too many files, each based on the next");
+    base::Result<Timing> base = load(relative_to(file->name, name), depth + 1);
+    if (!base) return file->error({"base"}, base.error().message());
+    timing = std::move(*base);
+  }
   const auto generation = file->value.at("generation").get<std::string>();
+  if (!timing.parameters_.empty() && to_string(timing.generation_) != generation) {
+    return file->error({"generation"}, "the base '" + timing.name_ + "' is for generation " +
+                                           to_string(timing.generation_));
+  }
+  timing.name_ = file->value.at("name").get<std::string>();
   timing.generation_ = generation == "v2"   ? Generation::kV2
                        : generation == "v3" ? Generation::kV3
                                             : Generation::kV4;
@@ -70,7 +90,8 @@ base::Result<Timing> Timing::parse(std::string file_name, std::string text) {
   for (const auto& [name, row] : rows.items()) {
     Parameter parameter;
     parameter.name = name;
-    parameter.value = parameter.file_value = row.at("value").get<std::string>();
+    parameter.value = row.at("value").get<std::string>();
+    parameter.file_value = parameter.value;
     parameter.unit = row.at("unit").get<std::string>();
     parameter.status = row.at("status").get<std::string>().front();
     parameter.meaning = row.at("meaning").get<std::string>();
@@ -79,11 +100,20 @@ base::Result<Timing> Timing::parse(std::string file_name, std::string text) {
       return file->error({"parameters", name, "value"},
                          name + ": '" + parameter.value + "' " + wrong);
     }
-    timing.index_.emplace(name, timing.parameters_.size());
-    timing.parameters_.push_back(std::move(parameter));
+    timing.put(std::move(parameter));
   }
-  timing.read_.resize(timing.parameters_.size());
   return timing;
+}
+
+// A name that the base has as well is replaced in its place.
+void Timing::put(Parameter parameter) {
+  const auto [found, added] = index_.emplace(parameter.name, parameters_.size());
+  if (added) {
+    parameters_.push_back(std::move(parameter));
+    read_.push_back(false);
+  } else {
+    parameters_[found->second] = std::move(parameter);
+  }
 }
 
 base::Status Timing::set(std::string_view name, std::string_view value) {
@@ -141,7 +171,7 @@ base::Ps Timing::ps(std::string_view name) const {
 }
 
 base::Rate Timing::rate(std::string_view name) const {
-  return per_ns(parse_decimal(find(name, "GB/s").value).value());
+  return per_ns(parse_decimal(find(name, "GB/s Gelem/s").value).value());
 }
 
 base::Rate Timing::clock(std::string_view name) const {

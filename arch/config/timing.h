@@ -28,7 +28,7 @@ struct Parameter {
   std::string name;
   std::string value;  // decimal text in `unit`
   std::string file_value;
-  std::string unit;  // ns us cycles GHz GB/s B count ratio
+  std::string unit;  // ns us cycles GHz GB/s Gelem/s B count ratio
   char status = 'A';
   std::string meaning;
   std::string source;
@@ -45,7 +45,8 @@ class TimingError : public std::runtime_error {
 
 class Timing {
  public:
-  // `name` is one of names() or the path of a .json file.
+  // `name` is one of names() or the path of a .json file. A file may name another as its base and
+  // hold only what differs and what is new.
   static base::Result<Timing> load(const std::string& name);
   static base::Result<Timing> parse(std::string file_name, std::string text);
   static std::vector<std::string> names();
@@ -57,7 +58,7 @@ class Timing {
 
   // All throw TimingError.
   base::Ps ps(std::string_view name) const;       // ns, us
-  base::Rate rate(std::string_view name) const;   // GB/s: bytes per picosecond
+  base::Rate rate(std::string_view name) const;   // GB/s, Gelem/s: per picosecond
   base::Rate clock(std::string_view name) const;  // GHz: Rate whose "bytes" are cycles
   uint64_t integer(std::string_view name) const;  // cycles, B, count
   Ratio ratio(std::string_view name) const;       // ratio
@@ -71,6 +72,9 @@ class Timing {
 
  private:
   const Parameter& find(std::string_view name, std::string_view units) const;
+  static base::Result<Timing> load(const std::string& name, unsigned depth);
+  static base::Result<Timing> parse(std::string file_name, std::string text, unsigned depth);
+  void put(Parameter parameter);
 
   std::string name_;
   Generation generation_ = Generation::kV2;

@@ -25,6 +25,10 @@ enum class Op : uint8_t {
   kWrite = 12,      // posted 32-bit write of the value to `address`
   kDone = 13,       // end of operation: optional increment (address != 0), then the next trigger
   kArgument = 14,   // reg[a] = argument word of the operation table entry
+  kDmaRange = 15,   // kDmaAdvance for a + 1 units in a row: `address` + i << (b + kRangeShift);
+                    // no kFromReg
+  kFork = 16,       // starts a thread at record imm; threads share all but pc and registers
+  kEnd = 17,        // ends a thread that kFork started
 };
 
 enum class Cond : uint8_t { kGe = 0, kEq = 1 };
@@ -46,6 +50,10 @@ struct Record {
 static_assert(sizeof(Record) == 16);
 
 constexpr uint32_t kRegisters = 16;
+// Of one operation, the first included. A thread runs until it waits in vain or ends, then the next
+// one that can go on does. BARRIER and DONE are for the first; DONE needs the others to have ended.
+constexpr uint32_t kThreads = 8;
+constexpr uint32_t kRangeShift = 12;
 constexpr uint32_t kFifoDepth = 256;
 constexpr uint32_t kOperations = 1024;
 constexpr uint32_t kMaxRecords = 4096;

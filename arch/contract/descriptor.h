@@ -103,8 +103,8 @@ enum class ReduceOp : uint8_t { kAdd = 0, kFma = 1, kMax = 2, kMin = 3 };
 
 // Contents of the metadata slot that opens a compute packet: FIRST | kMeta, length 0, operation
 // word kOpCompute with the ReduceOp in the type bits [22:20]. The source descriptors follow, the
-// last one carries LAST; each source holds the same element count. Destination bytes = elements x
-// size of dst.
+// last one carries LAST; each source holds the same element count. The result, elements x size of
+// dst bytes, is written `copies` times: the S2M descriptors hold all of copy 0, then all of copy 1.
 struct DmaCompute {
   ReduceOp op = ReduceOp::kAdd;
   DType src = DType::kInvalid;
@@ -113,14 +113,21 @@ struct DmaCompute {
   bool has_constant = false;  // min and max: starting value; fma: scale of all following sources
   uint8_t constant_kind = 0;  // 0 float32, 1 int32, 2 uint32
   uint32_t constant_bits = 0;
+  uint8_t copies = 1;  // 1..4
 
+  // One source that is written as it is: bytes move untouched, whatever their type.
+  constexpr bool plain() const {
+    const bool starts_with_constant =
+        has_constant && (op == ReduceOp::kMax || op == ReduceOp::kMin);
+    return sources == 1 && src == dst && op != ReduceOp::kFma && !starts_with_constant;
+  }
   constexpr Descriptor pack(uint32_t ring_id) const {
     return {desc::kFirst | desc::kMeta | ring_id << desc::kRingIdShift,
             desc::kOpCompute | static_cast<uint32_t>(op) << 20,
             static_cast<uint64_t>(constant_bits) << 32 | static_cast<uint32_t>(src) |
                 static_cast<uint32_t>(dst) << 4 | (sources - 1u) << 8 |
                 static_cast<uint32_t>(has_constant) << 12 |
-                static_cast<uint32_t>(constant_kind) << 13};
+                static_cast<uint32_t>(constant_kind) << 13 | (copies - 1u) << 15};
   }
   // The caller has checked that `d` is a metadata slot; field ranges are checked by the DMA engine.
   static constexpr DmaCompute unpack(const Descriptor& d) {
@@ -132,6 +139,7 @@ struct DmaCompute {
     c.sources = static_cast<uint8_t>(((low >> 8) & 15) + 1);
     c.has_constant = ((low >> 12) & 1) != 0;
     c.constant_kind = static_cast<uint8_t>((low >> 13) & 3);
+    c.copies = static_cast<uint8_t>(((low >> 15) & 3) + 1);
     c.constant_bits = static_cast<uint32_t>(d.address >> 32);
     return c;
   }

@@ -42,7 +42,7 @@ bool is_wait(Op op) {
 
 bool is_control(Op op) {
   return op == Op::kNop || op == Op::kMov || op == Op::kAdd || op == Op::kBranch ||
-         op == Op::kLoop || op == Op::kArgument;
+         op == Op::kLoop || op == Op::kArgument || op == Op::kFork || op == Op::kEnd;
 }
 
 Step spend(Cost cost, Op op = Op::kNop) {
@@ -96,31 +96,33 @@ bool Interpreter::trigger(uint32_t word, Hal& hal) {
 void Interpreter::fail(CcError error, uint32_t info, Hal& hal) {
   status_ = CcStatus::kError;
   error_ = error;
-  error_pc_ = pc_;
-  hal.notify(contract::NqType::kError, static_cast<uint32_t>(error), pc_, info);
+  error_pc_ = pc();
+  hal.notify(contract::NqType::kError, static_cast<uint32_t>(error), pc(), info);
 }
 
 void Interpreter::barrier_released() {
   // Also while halted: the release is remembered and takes effect with the next run.
-  if (phase_ == Phase::kAtBarrier) phase_ = Phase::kReleased;
+  if (threads_[0].phase == Phase::kAtBarrier) threads_[0].phase = Phase::kReleased;
 }
 
 uint32_t Interpreter::value_of(const Record& record) const {
-  return (record.flags & program::flag::kFromReg) != 0 ? registers_[record.b] : record.imm;
+  return (record.flags & program::flag::kFromReg) != 0 ? threads_[current_].registers[record.b]
+                                                       : record.imm;
 }
 
 bool Interpreter::well_formed(const Record& record) const {
   constexpr uint8_t kKnown =
       program::flag::kCondMask | program::flag::kSubtract | program::flag::kFromReg;
   const uint8_t cond = record.flags & program::flag::kCondMask;
-  return record.op <= static_cast<uint8_t>(Op::kArgument) && record.a < program::kRegisters &&
+  if (record.op == static_cast<uint8_t>(Op::kDmaRange) && record.flags != 0) return false;
+  return record.op <= static_cast<uint8_t>(Op::kEnd) && record.a < program::kRegisters &&
          record.b < program::kRegisters && (record.flags & ~kKnown) == 0 &&
          cond <= static_cast<uint8_t>(program::Cond::kEq);
 }
 
 Step Interpreter::step(const LocalMemory& memory, SemaphoreBank& semaphores, Hal& hal) {
   while (active()) {
-    if (phase_ == Phase::kTake) {
+    if (!in_operation_) {
       if (fifo_level_ == 0) {
         status_ = CcStatus::kIdle;
         return until(Next::kIdle);
@@ -129,20 +131,77 @@ Step Interpreter::step(const LocalMemory& memory, SemaphoreBank& semaphores, Hal
       if (active()) return step;
       break;
     }
-    if (pc_ >= program::kMaxRecords) {
-      fail(CcError::kBadPc, pc_, hal);
+    const uint32_t before = current_;
+    if (!choose(semaphores)) {
+      status_ = CcStatus::kWaiting;
+      return until(Next::kSemaphore, thread().wait.op);
+    }
+    if (current_ != before) return spend(Cost::kBranch);
+    if (pc() >= program::kMaxRecords) {
+      fail(CcError::kBadPc, pc(), hal);
       break;
     }
-    const Record record = load_record(memory.program, pc_);
-    if (phase_ == Phase::kExecute) {
-      phase_ = Phase::kBegin;
+    const Record record = load_record(memory.program, pc());
+    if (thread().phase == Phase::kExecute) {
+      thread().phase = Phase::kBegin;
       execute(record, hal);
       continue;
     }
     const Step step = begin(record, semaphores, hal);
+    if (step.next == Next::kSemaphore) {
+      thread().waiting = true;
+      thread().wait = step;
+      continue;
+    }
     if (active()) return step;
   }
   return until(Next::kStopped);
+}
+
+// The current thread goes on if it can, else the next one in turn; false if all wait.
+bool Interpreter::choose(const SemaphoreBank& semaphores) {
+  for (uint32_t i = 0; i < program::kThreads; ++i) {
+    const uint32_t index = (current_ + i) % program::kThreads;
+    Thread& t = threads_[index];
+    if (!t.live) continue;
+    if (t.waiting && !satisfied(t.wait.cond, semaphores.value(t.wait.semaphore), t.wait.value)) {
+      continue;
+    }
+    t.waiting = false;
+    current_ = index;
+    return true;
+  }
+  // A thread that has ended may be the current one; the status names one that waits.
+  while (!threads_[current_].live) current_ = (current_ + 1) % program::kThreads;
+  return false;
+}
+
+const Step* Interpreter::waits(uint32_t index) const {
+  const Thread& t = threads_[index];
+  return t.live && t.waiting ? &t.wait : nullptr;
+}
+
+void Interpreter::fork(uint32_t at, Hal& hal) {
+  for (Thread& t : threads_) {
+    if (t.live) continue;
+    t = Thread{};
+    t.live = true;
+    t.pc = at;
+    return;
+  }
+  fail(CcError::kBadInstruction, at, hal);
+}
+
+void Interpreter::done(const Record& record, Hal& hal) {
+  for (uint32_t i = 1; i < program::kThreads; ++i) {
+    if (!threads_[i].live) continue;
+    fail(CcError::kBadInstruction, i, hal);
+    return;
+  }
+  if (record.address != 0) store(record.address, value_of(record), hal);
+  if (!active()) return;
+  ++operations_done_;
+  in_operation_ = false;
 }
 
 // The next trigger: {op_index, stream}; its operation table entry names the first record.
@@ -153,15 +212,19 @@ Step Interpreter::take(const LocalMemory& memory, Hal& hal) {
   current_op_ = contract::cc::kTriggerOpIndex.get(word);
   current_stream_ = contract::cc::kTriggerStream.get(word);
   status_ = CcStatus::kRunning;
-  phase_ = Phase::kBegin;
+  in_operation_ = true;
+  current_ = 0;
+  for (Thread& t : threads_) t.live = t.waiting = false;
+  threads_[0].live = true;
+  threads_[0].phase = Phase::kBegin;
   if (current_op_ >= program::kOperations) {
     fail(CcError::kBadOperation, current_op_, hal);
     return {};
   }
-  pc_ = memory.operations[2 * current_op_];
+  threads_[0].pc = memory.operations[2 * current_op_];
   argument_ = memory.operations[2 * current_op_ + 1];
   // A first record that was never written is an operation without a program.
-  if (pc_ >= program::kMaxRecords || blank(load_record(memory.program, pc_))) {
+  if (pc() >= program::kMaxRecords || blank(load_record(memory.program, pc()))) {
     fail(CcError::kBadOperation, current_op_, hal);
     return {};
   }
@@ -178,25 +241,29 @@ Step Interpreter::begin(const Record& record, SemaphoreBank& semaphores, Hal& ha
   status_ = CcStatus::kRunning;
   const Op op = static_cast<Op>(record.op);
   if (is_wait(op)) return wait(record, semaphores, hal);
-  if (op == Op::kHostPost) {
+  const bool first_only = op == Op::kBarrier || op == Op::kDone;
+  if (op == Op::kHostPost || (first_only && current_ != 0) || (op == Op::kEnd && current_ == 0)) {
     fail(CcError::kBadInstruction, record.op, hal);
     return {};
   }
   if (op == Op::kBarrier) {
-    if (phase_ == Phase::kReleased) {
-      phase_ = Phase::kBegin;
-      ++pc_;
+    if (thread().phase == Phase::kReleased) {
+      thread().phase = Phase::kBegin;
+      ++thread().pc;
       return spend(Cost::kInstruction, op);
     }
     status_ = CcStatus::kWaiting;
     Step step = until(Next::kBarrier, op);
     step.cell = record.address;
     step.members = value_of(record);
-    phase_ = Phase::kAtBarrier;
+    thread().phase = Phase::kAtBarrier;
     return step;
   }
-  phase_ = Phase::kExecute;
-  return spend(is_control(op) ? Cost::kBranch : Cost::kInstruction, op);
+  thread().phase = Phase::kExecute;
+  const Cost cost = op == Op::kDmaRange ? Cost::kRange
+                    : is_control(op)    ? Cost::kBranch
+                                        : Cost::kInstruction;
+  return spend(cost, op);
 }
 
 Step Interpreter::wait(const Record& record, SemaphoreBank& semaphores, Hal& hal) {
@@ -210,13 +277,12 @@ Step Interpreter::wait(const Record& record, SemaphoreBank& semaphores, Hal& hal
   step.cond = static_cast<program::Cond>(record.flags & program::flag::kCondMask);
   step.value = value_of(record);
   if (!satisfied(step.cond, semaphores.value(step.semaphore), step.value)) {
-    status_ = CcStatus::kWaiting;
     return step;
   }
   if ((record.flags & program::flag::kSubtract) != 0) {
     semaphores.subtract(step.semaphore, step.value);
   }
-  ++pc_;
+  ++thread().pc;
   return spend(Cost::kSemaphoreWait, op);
 }
 
@@ -228,53 +294,59 @@ void Interpreter::store(uint64_t address, uint32_t value, Hal& hal) {
 
 // Doorbells of one prebuilt ring pair: the receiving side first, as drivers do (hw-registers.md
 // 0.2 rule 7), so that data never arrives without a place to go.
-void Interpreter::advance(const Record& record, Hal& hal) {
-  const uint32_t value = value_of(record);
-  const uint64_t tail = record.address + contract::udma::kM2sQTailInc;
-  if ((value >> 16) != 0) store(tail + contract::kS2mOffset, value >> 16, hal);
+void Interpreter::advance(uint64_t queue, uint32_t value, Hal& hal) {
+  const uint64_t tail = queue + contract::udma::kM2sQTailInc;
+  if (active() && (value >> 16) != 0) store(tail + contract::kS2mOffset, value >> 16, hal);
   if (active() && (value & 0xFFFF) != 0) store(tail, value & 0xFFFF, hal);
 }
 
 void Interpreter::execute(const Record& record, Hal& hal) {
   const uint32_t value = value_of(record);
-  uint32_t next = pc_ + 1;
+  uint32_t next = pc() + 1;
   switch (static_cast<Op>(record.op)) {
     case Op::kSemAdd:
     case Op::kWrite:
       store(record.address, value, hal);
       break;
     case Op::kDmaAdvance:
-      advance(record, hal);
+      advance(record.address, value, hal);
+      break;
+    case Op::kDmaRange:
+      for (uint64_t i = 0; i <= record.a; ++i) {
+        advance(record.address + (i << (record.b + program::kRangeShift)), record.imm, hal);
+      }
       break;
     case Op::kMov:
-      registers_[record.a] = value;
+      thread().registers[record.a] = value;
       break;
     case Op::kAdd:
-      registers_[record.a] += value;
+      thread().registers[record.a] += value;
       break;
     case Op::kBranch:
       next = record.imm;
       break;
     case Op::kLoop:
-      if (--registers_[record.a] != 0) next = record.imm;
+      if (--thread().registers[record.a] != 0) next = record.imm;
       break;
     case Op::kNotify:
-      hal.notify(contract::NqType::kNotify, value | current_op_, pc_, 0);
+      hal.notify(contract::NqType::kNotify, value | current_op_, pc(), 0);
       break;
     case Op::kArgument:
-      registers_[record.a] = argument_;
+      thread().registers[record.a] = argument_;
       break;
     case Op::kDone:
-      if (record.address != 0) store(record.address, value, hal);
-      if (active()) {
-        ++operations_done_;
-        phase_ = Phase::kTake;
-      }
+      done(record, hal);
       break;
+    case Op::kFork:
+      fork(value, hal);
+      break;
+    case Op::kEnd:
+      thread().live = false;
+      return;
     default:  // NOP; waits, barriers and HOST_POST never get here
       break;
   }
-  if (active()) pc_ = next;
+  if (active()) thread().pc = next;
 }
 
 }  // namespace firmware::cc

@@ -23,12 +23,12 @@ struct LocalMemory {
 };
 
 // What the time that passes before the next step is spent on.
-enum class Cost : uint8_t { kTrigger, kInstruction, kBranch, kSemaphoreWait };
+enum class Cost : uint8_t { kTrigger, kInstruction, kBranch, kSemaphoreWait, kRange };
 
 enum class Next : uint8_t {
   kSpend,      // time of class `cost` passes, then step() again
   kIdle,       // until the next trigger
-  kSemaphore,  // until local `semaphore` meets `cond` against `value`
+  kSemaphore,  // until the wait of one of the threads is satisfied (Interpreter::waits)
   kBarrier,    // arrive at `cell` with `members`; barrier_released() when it opens
   kStopped,    // in reset, halted or in error
 };
@@ -55,27 +55,41 @@ class Interpreter {
   // Goes on until time passes or something has to be waited for.
   Step step(const LocalMemory& memory, SemaphoreBank& semaphores, Hal& hal);
   void barrier_released();
+  // What thread `index` waits for; null if it is not waiting.
+  const Step* waits(uint32_t index) const;
   // The processor found the current record to be wrong (a barrier that does not exist).
   void fail(contract::CcError error, uint32_t info, Hal& hal);
 
   contract::CcStatus status() const { return status_; }
-  uint32_t pc() const { return pc_; }
+  uint32_t pc() const { return threads_[current_].pc; }
   contract::CcError error_code() const { return error_; }
   uint32_t error_pc() const { return error_pc_; }
   uint32_t fifo_level() const { return fifo_level_; }
   uint32_t current_op() const { return current_op_; }
   uint32_t current_stream() const { return current_stream_; }
-  uint32_t reg(uint32_t index) const { return registers_[index]; }
+  uint32_t reg(uint32_t index) const { return threads_[current_].registers[index]; }
   uint64_t operations_done() const { return operations_done_; }
 
  private:
-  enum class Phase : uint8_t { kTake, kBegin, kExecute, kAtBarrier, kReleased };
+  enum class Phase : uint8_t { kBegin, kExecute, kAtBarrier, kReleased };
+  struct Thread {
+    bool live = false;
+    bool waiting = false;
+    Phase phase = Phase::kBegin;
+    uint32_t pc = 0;
+    Step wait;
+    uint32_t registers[program::kRegisters] = {};
+  };
 
   Step take(const LocalMemory& memory, Hal& hal);
+  Thread& thread() { return threads_[current_]; }
+  bool choose(const SemaphoreBank& semaphores);
+  void fork(uint32_t pc, Hal& hal);
+  void done(const program::Record& record, Hal& hal);
   Step begin(const program::Record& record, SemaphoreBank& semaphores, Hal& hal);
   Step wait(const program::Record& record, SemaphoreBank& semaphores, Hal& hal);
   void execute(const program::Record& record, Hal& hal);
-  void advance(const program::Record& record, Hal& hal);
+  void advance(uint64_t queue, uint32_t value, Hal& hal);
   void store(uint64_t address, uint32_t value, Hal& hal);
   bool well_formed(const program::Record& record) const;
   bool active() const;
@@ -84,8 +98,8 @@ class Interpreter {
   contract::CcStatus status_ = contract::CcStatus::kReset;
   contract::CcStatus resume_ = contract::CcStatus::kIdle;  // status to return to after a halt
   contract::CcError error_ = contract::CcError::kNone;
-  Phase phase_ = Phase::kTake;
-  uint32_t pc_ = 0;
+  bool in_operation_ = false;
+  uint32_t current_ = 0;  // thread
   uint32_t error_pc_ = 0;
   uint32_t current_op_ = 0;
   uint32_t current_stream_ = 0;
@@ -93,7 +107,7 @@ class Interpreter {
   uint32_t fifo_head_ = 0;
   uint32_t fifo_level_ = 0;
   uint64_t operations_done_ = 0;
-  uint32_t registers_[program::kRegisters] = {};
+  Thread threads_[program::kThreads];
   uint32_t fifo_[program::kFifoDepth] = {};
 };
 

@@ -61,6 +61,7 @@ CcCore::CcCore(const Params& params, const Context& context)
       context_(context),
       pages_(topsp::kWindow, kProgramEnd),
       semaphores_(pages_, &context.counters, &context.log, params.name + ".semaphores") {
+  for (ThreadWait& wait : thread_waits_) wait.core = this;
   publish();
 }
 
@@ -119,8 +120,7 @@ void CcCore::write_control(uint32_t, uint32_t value) {
   }
   if (reg::kControlHalt.get(value) != 0) {
     firmware_.halt();
-    if (waiting_) semaphores_.cancel(*this);
-    waiting_ = false;
+    stop_waiting();
   }
   if (reg::kControlRun.get(value) != 0) {
     firmware_.run();
@@ -131,9 +131,9 @@ void CcCore::write_control(uint32_t, uint32_t value) {
 
 void CcCore::stop_processor() {
   ++life_;
-  if (waiting_) semaphores_.cancel(*this);
+  stop_waiting();
   if (at_barrier_) context_.barriers.leave(*this);
-  waiting_ = at_barrier_ = false;
+  at_barrier_ = false;
   context_.queue.cancel(scheduled_);
   scheduled_ = 0;
 }
@@ -168,6 +168,8 @@ base::Ps CcCore::time_of(Cost cost) const {
       return context_.timing.cc_branch;
     case Cost::kSemaphoreWait:
       return context_.timing.cc_sem_wait;
+    case Cost::kRange:  // one set-up, then stores that leave back to back
+      return context_.timing.cc_instr + context_.timing.cc_branch;
   }
   return 0;
 }
@@ -189,7 +191,12 @@ void CcCore::step() {
       return schedule(time_of(last_step_.cost));
     case Next::kSemaphore:
       waiting_ = true;
-      return semaphores_.wait(wait_of(last_step_), *this);
+      for (uint32_t i = 0; i < thread_waits_.size(); ++i) {
+        if (const Step* wait = firmware_.waits(i)) {
+          semaphores_.wait(wait_of(*wait), thread_waits_[i]);
+        }
+      }
+      return;
     case Next::kBarrier:
       return arrive(last_step_);
     case Next::kIdle:
@@ -200,10 +207,10 @@ void CcCore::step() {
 
 // What the processor did since the last step.
 void CcCore::trace_last_step() {
-  constexpr const char* kNames[] = {"nop",      "semaphore wait", "semaphore add", "dma advance",
-                                    "dma wait", "host post",      "mov",           "add",
-                                    "branch",   "loop",           "notify",        "barrier",
-                                    "write",    "done",           "argument"};
+  constexpr const char* kNames[] = {
+      "nop",      "semaphore wait", "semaphore add", "dma advance", "dma wait", "host post", "mov",
+      "add",      "branch",         "loop",          "notify",      "barrier",  "write",     "done",
+      "argument", "dma range",      "fork",          "end"};
   const bool idle = last_step_.next == Next::kIdle || last_step_.next == Next::kStopped;
   const base::Ps now = context_.queue.now();
   if (context_.tracer == nullptr || idle || since_ == now) return;
@@ -213,9 +220,16 @@ void CcCore::trace_last_step() {
                         trigger ? "trigger" : kNames[static_cast<size_t>(last_step_.op)], 0);
 }
 
+// One thread can go on; the firmware finds out which.
 void CcCore::wait_satisfied() {
-  waiting_ = false;
+  stop_waiting();
   schedule(0);
+}
+
+void CcCore::stop_waiting() {
+  if (!waiting_) return;
+  for (ThreadWait& wait : thread_waits_) semaphores_.cancel(wait);
+  waiting_ = false;
 }
 
 void CcCore::arrive(const Step& step) {
@@ -248,13 +262,15 @@ bool CcCore::read32(uint64_t address, uint32_t* value) {
   return context_.fabric.read32(address, *value);
 }
 bool CcCore::write32(uint64_t address, uint32_t value) {
-  return address % 4 == 0 && context_.fabric.write32(address, value);
+  uint8_t bytes[4];
+  base::store(bytes, value);
+  return address % 4 == 0 && context_.fabric.store(address, {bytes, sizeof bytes});
 }
 bool CcCore::read(uint64_t address, void* to, size_t bytes) {
   return context_.fabric.read(address, {static_cast<uint8_t*>(to), bytes});
 }
 bool CcCore::write(uint64_t address, const void* from, size_t bytes) {
-  return context_.fabric.write(address, {static_cast<const uint8_t*>(from), bytes});
+  return context_.fabric.store(address, {static_cast<const uint8_t*>(from), bytes});
 }
 
 void CcCore::notify(contract::NqType type, uint32_t payload, uint32_t pc, uint32_t info) {
@@ -290,7 +306,13 @@ std::string CcCore::stuck() const {
            std::to_string(context_.barriers.arrived(cell_)) + " of " +
            std::to_string(last_step_.members) + " have arrived" + where;
   }
-  return "waits for " + to_string(wait_of(last_step_), semaphores_) + where;
+  std::string what;
+  for (uint32_t i = 0; i < thread_waits_.size(); ++i) {
+    const Step* wait = firmware_.waits(i);
+    if (wait == nullptr) continue;
+    what += (what.empty() ? "" : " or ") + to_string(wait_of(*wait), semaphores_);
+  }
+  return "waits for " + what + where;
 }
 
 // Current values where a client that has mapped the window reads them.

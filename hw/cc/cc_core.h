@@ -5,6 +5,7 @@
 // registers' current values are kept there as well.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,7 +23,6 @@ namespace hw {
 
 class CcCore final : public RegBlock<CcCore>,
                      private EventSink,
-                     private SemaphoreWaiter,
                      private BarrierMember,
                      private firmware::Hal,
                      private firmware::SemaphoreBank {
@@ -81,7 +81,8 @@ class CcCore final : public RegBlock<CcCore>,
   uint32_t read_generation(uint32_t cell, uint32_t, bool);
 
   void on_event(const EventKey& key, uint32_t tag, uint64_t argument) override;
-  void wait_satisfied() override;
+  void wait_satisfied();
+  void stop_waiting();
   void barrier_open() override;
   void barrier_mismatch() override;
 
@@ -96,6 +97,10 @@ class CcCore final : public RegBlock<CcCore>,
     semaphores_.add(semaphore, 0u - value);
   }
 
+  struct ThreadWait final : SemaphoreWaiter {
+    CcCore* core = nullptr;
+    void wait_satisfied() override { core->wait_satisfied(); }
+  };
   void schedule(base::Ps delay);
   void step();
   void stop_processor();
@@ -110,7 +115,8 @@ class CcCore final : public RegBlock<CcCore>,
   SemaphoreBlock semaphores_;
   firmware::cc::Interpreter firmware_;
   firmware::cc::Step last_step_;
-  bool waiting_ = false;  // in the semaphore block
+  bool waiting_ = false;  // in the semaphore block, all threads
+  std::array<ThreadWait, firmware::cc::program::kThreads> thread_waits_;
   bool at_barrier_ = false;
   BarrierCell cell_;
   base::Ps since_ = 0;  // of last_step_

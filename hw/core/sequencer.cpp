@@ -448,7 +448,7 @@ void Sequencer::store(uint64_t address, uint32_t low, uint32_t high, uint32_t si
   uint8_t bytes[8];
   base::store(bytes, low);
   base::store(bytes + 4, high);
-  if (!context_.fabric.write(address, {bytes, size})) {
+  if (!context_.fabric.store(address, {bytes, size})) {
     fail(EngineError::kBusError, static_cast<uint32_t>(address));
   }
 }

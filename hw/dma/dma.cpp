@@ -191,6 +191,12 @@ void Dma::reset() {
   for (uint32_t e = 0; e < engines(); ++e) reset_engine(e);
 }
 
+void Dma::look_again() {
+  for (const auto& e : engines_) {
+    if (e != nullptr) e->look_again();
+  }
+}
+
 bool Dma::busy() const {
   for (const auto& e : engines_) {
     if (e != nullptr && e->busy()) return true;

@@ -44,6 +44,8 @@ class Dma : public BusTarget {
   // Device or core reset (hw-registers.md 8).
   void reset_engine(uint32_t e);
   void reset();
+  // A link is up again: what has had no answer is tried once more.
+  void look_again();
   bool busy() const;
   void who_waits(std::vector<std::string>& lines) const;
   // Of the engines in use, in order.

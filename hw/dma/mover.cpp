@@ -102,17 +102,60 @@ bool Mover::gather(const Buffer* buffers, const Packet& packet, uint8_t* to) {
   return true;
 }
 
-// One fused pass from the sources to the destination. Where a pointer cannot span a buffer, or the
-// destination overlaps a source other than exactly, the pass goes through a bounce buffer.
+// Writes the `each` bytes at `from` over and over until the targets are full.
+void Mover::scatter(const Buffer* targets, uint32_t count, const uint8_t* from, uint64_t each,
+                    Outcome& outcome) {
+  uint64_t done = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!write_piece(targets[i].address, from + done, targets[i].length)) {
+      outcome.s2m |= s2m_cause::kDataWrite;
+      return;
+    }
+    done = (done + targets[i].length) % each;
+  }
+}
+
+// One source, untouched, into each copy. The whole source counts as read before the first write.
+Mover::Outcome Mover::duplicate(const Buffer* buffers, const Packet& packet, bool sparse) {
+  Outcome outcome;
+  const Buffer& source = buffers[0];
+  const Buffer* targets = buffers + 1;
+  const uint64_t each = source.length;
+  const uint8_t* from = fabric_.direct(source.address, each);
+  bool clear = packet.copies == packet.destinations && from != nullptr;
+  for (uint32_t i = 0; i < packet.destinations && clear; ++i) {
+    const uint8_t* to = fabric_.direct(targets[i].address, each);
+    clear = to != nullptr && (to == from || !overlaps(from, each, to, each));
+  }
+  if (clear) {
+    for (uint32_t i = 0; i < packet.destinations; ++i) {
+      if (!move_piece(targets[i].address, source.address, each, sparse, outcome)) break;
+    }
+    return outcome;
+  }
+  bounce_.resize(std::max<size_t>(bounce_.size(), each));
+  if (!read_piece(source.address, bounce_.data(), each)) {
+    outcome.m2s |= m2s_cause::kDataRead;
+    return outcome;
+  }
+  scatter(targets, packet.destinations, bounce_.data(), each, outcome);
+  return outcome;
+}
+
+// One fused pass from the sources to the first copy, from where the others are taken. Where a
+// pointer cannot span a copy, or the first overlaps a source or another copy other than exactly,
+// the pass goes through a bounce buffer.
 Mover::Outcome Mover::compute(const Buffer* buffers, const Packet& packet,
-                              const ComputeHeader& header) {
+                              const ComputeHeader& header, bool sparse) {
   namespace num = base::num;
+  if (header.op.plain()) return duplicate(buffers, packet, sparse);
   Outcome outcome;
   const auto source_type = static_cast<num::Type>(header.op.src);
   const auto type = static_cast<num::Type>(header.op.dst);
   const uint64_t each = buffers[0].length;
-  bounce_.resize(std::max<size_t>(bounce_.size(), packet.bytes + each * packet.sources));
-  uint8_t* spill = bounce_.data() + packet.bytes;
+  const uint64_t result = packet.bytes / packet.copies;
+  bounce_.resize(std::max<size_t>(bounce_.size(), result + each * packet.sources));
+  uint8_t* spill = bounce_.data() + result;
   std::array<const uint8_t*, kMaxSources> sources{};
   for (uint32_t i = 0; i < packet.sources; ++i, spill += each) {
     sources[i] = fabric_.direct(buffers[i].address, each);
@@ -123,11 +166,16 @@ Mover::Outcome Mover::compute(const Buffer* buffers, const Packet& packet,
     }
     sources[i] = spill;
   }
-  const Buffer* target = buffers + packet.sources;
-  uint8_t* to = packet.destinations == 1 ? fabric_.direct(target->address, packet.bytes) : nullptr;
+  const Buffer* targets = buffers + packet.sources;
+  uint8_t* to =
+      packet.destinations == packet.copies ? fabric_.direct(targets->address, result) : nullptr;
   for (uint32_t i = 0; i < packet.sources && to != nullptr; ++i) {
-    const bool exact = sources[i] == to && each == packet.bytes;
-    if (!exact && overlaps(sources[i], each, to, packet.bytes)) to = nullptr;
+    const bool exact = sources[i] == to && each == result;
+    if (!exact && overlaps(sources[i], each, to, result)) to = nullptr;
+  }
+  for (uint32_t i = 1; i < packet.copies && to != nullptr; ++i) {
+    const uint8_t* copy = fabric_.direct(targets[i].address, result);
+    if (copy == nullptr || overlaps(copy, result, to, result)) to = nullptr;
   }
   num::Reduction reduction;
   reduction.op = static_cast<num::Reduce>(header.op.op);
@@ -140,14 +188,10 @@ Mover::Outcome Mover::compute(const Buffer* buffers, const Packet& packet,
   reduction.constant_kind = header.op.constant_kind;
   reduction.constant_bits = header.op.constant_bits;
   num::reduce(reduction, to != nullptr ? to : bounce_.data(), each / num::size_of(source_type));
-  if (to != nullptr) return outcome;
-  uint64_t done = 0;
-  for (uint32_t i = 0; i < packet.destinations; ++i) {
-    if (!write_piece(target[i].address, bounce_.data() + done, target[i].length)) {
-      outcome.s2m |= s2m_cause::kDataWrite;
-      return outcome;
-    }
-    done += target[i].length;
+  if (to == nullptr) {
+    scatter(targets, packet.destinations, bounce_.data(), result, outcome);
+  } else {
+    scatter(targets + 1, packet.destinations - 1, to, result, outcome);
   }
   return outcome;
 }

@@ -21,9 +21,11 @@ class Mover {
     bool ok() const { return m2s == 0 && s2m == 0; }
   };
 
-  // `buffers` are the packet's sources followed by its destinations. `sparse`: holes stay holes.
+  // `buffers` are the packet's sources followed by its destinations. `sparse`: holes stay holes
+  // where bytes are copied.
   Outcome copy(const Buffer* buffers, const Packet& packet, bool sparse);
-  Outcome compute(const Buffer* buffers, const Packet& packet, const ComputeHeader& header);
+  Outcome compute(const Buffer* buffers, const Packet& packet, const ComputeHeader& header,
+                  bool sparse);
   // All source bytes of a packet as one stream; false on a bus error.
   bool gather(const Buffer* buffers, const Packet& packet, uint8_t* to);
 
@@ -31,6 +33,9 @@ class Mover {
   bool read_piece(uint64_t address, uint8_t* to, uint64_t length);
   bool write_piece(uint64_t address, const uint8_t* from, uint64_t length);
   bool move_piece(uint64_t to, uint64_t from, uint64_t length, bool sparse, Outcome& outcome);
+  Outcome duplicate(const Buffer* buffers, const Packet& packet, bool sparse);
+  void scatter(const Buffer* targets, uint32_t count, const uint8_t* from, uint64_t each,
+               Outcome& outcome);
 
   Fabric& fabric_;
   std::vector<uint8_t> bounce_;

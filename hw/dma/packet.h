@@ -59,7 +59,8 @@ struct Packet {
   uint32_t sources = 0;
   uint32_t destinations = 0;
   uint32_t source_bytes = 0;
-  uint32_t bytes = 0;       // destination bytes
+  uint32_t bytes = 0;       // destination bytes, of all copies
+  uint8_t copies = 1;       // the result is written that often
   uint32_t errors[2] = {};  // causes to raise per half when the packet starts
   uint32_t noted[2] = {};   // causes that are masked and do not stop the packet
   uint32_t generation[2] = {};

@@ -137,7 +137,8 @@ bool UdmaEngine::compute_shape(Packet& packet, const ComputeHeader& header) {
     if (run_.buffers[packet.first_buffer + i].length != each) return false;
   }
   if (each == 0 || each % source_size != 0) return false;
-  packet.bytes = each / source_size * size;
+  packet.copies = header.op.copies;
+  packet.bytes = each / source_size * size * packet.copies;
   return true;
 }
 
@@ -155,7 +156,8 @@ void UdmaEngine::take_sources(Packet& packet, uint32_t skip, uint32_t bytes) {
 }
 
 // A receive descriptor is finished when it is full or the packet ends; every packet takes one.
-// Where they do not suffice, those that are there take the first part of a copy.
+// Where they do not suffice, those that are there take the first part of a copy. Of several copies
+// each fills its descriptors exactly.
 UdmaEngine::Assembly UdmaEngine::assemble_rx(Queue& queue, uint32_t offset, Packet& packet) {
   HalfQueue& half = queue.half[kS2m];
   uint32_t left = packet.bytes;
@@ -172,6 +174,10 @@ UdmaEngine::Assembly UdmaEngine::assemble_rx(Queue& queue, uint32_t offset, Pack
     if (!fetch(half, offset + i, d)) return fail(packet, kS2m, s2m_cause::kDescriptorRead);
     if (!check_ring_id(half, offset + i, d, kS2m, packet)) return Assembly::kError;
     const uint32_t length = std::min(desc::length(d.w0), left);
+    if (packet.copies > 1) {
+      const uint32_t of_copy = (left - 1) % (packet.bytes / packet.copies) + 1;
+      if (desc::length(d.w0) > of_copy) return fail(packet, kS2m, s2m_cause::kLengthMismatch);
+    }
     // Strong-order writes act as a barrier on that write (hw-registers.md 3.6 rule 12).
     packet.write_barrier |= (d.w0 & desc::kStrongOrder) != 0 && !context_.fabric.address_map().v2();
     if ((d.w0 & kDualBuffer) != 0) {
@@ -235,22 +241,32 @@ void UdmaEngine::check_addresses(Packet& packet) {
   }
 }
 
-// A copy occupies the engine for its bytes. A reduction reads its sources at the copy rate and
-// writes at twice the accumulate factor: with factor 1/2 two sources take twice as long as a copy
-// of the result.
+// The bytes of a copy that takes as long on the engine. A copy takes as long as its bytes are
+// written, each of its copies. A reduction reads its sources at the copy rate and makes its result
+// at twice the accumulate factor: with factor 1/2 two sources take twice as long as a copy of the
+// result; of small elements it makes so many in a time at most. Its copies are written meanwhile.
+uint64_t UdmaEngine::engine_bytes(const Packet& packet) const {
+  if (!packet.compute) return packet.bytes;
+  const contract::DmaCompute& op = run_.headers[packet.header].op;
+  if (op.plain()) return packet.bytes;
+  const TimingParams& timing = context_.timing;
+  const uint64_t result = packet.bytes / packet.copies;
+  const uint64_t den = timing.dma_accumulate_den;
+  const uint64_t num = timing.dma_accumulate_num;
+  const uint64_t read = packet.source_bytes * den / (2 * num);
+  uint64_t bytes = std::max({read, result * den / num, uint64_t{packet.bytes}});
+  if (packet.sources > 1) {
+    const base::Ps floor = timing.dma_compute.time_for(result / contract::dtype_size(op.dst));
+    bytes = std::max(bytes, resource_.rate().bytes_in(floor));
+  }
+  return bytes;
+}
+
 void UdmaEngine::charge(Packet& packet) {
   const TimingParams& timing = context_.timing;
   const Buffer* buffers = run_.buffers.data() + packet.first_buffer;
-  uint64_t engine_bytes = packet.bytes;
-  if (packet.compute) {
-    const uint64_t read =
-        uint64_t{packet.source_bytes} * timing.dma_accumulate_den / (2 * timing.dma_accumulate_num);
-    const uint64_t written =
-        uint64_t{packet.bytes} * timing.dma_accumulate_den / timing.dma_accumulate_num;
-    engine_bytes = std::max(read, written);
-  }
   scratch_.clear();
-  scratch_.add(resource_, engine_bytes,
+  scratch_.add(resource_, engine_bytes(packet),
                timing.dma_buffer * std::max(packet.sources, packet.destinations));
   for (uint32_t i = 0; i < packet.sources; ++i) {
     context_.fabric.path(domain_, buffers[i].address, false, buffers[i].length, scratch_);

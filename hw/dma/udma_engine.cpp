@@ -64,6 +64,12 @@ void UdmaEngine::reset() {
   state_[kM2s] = state_[kS2m] = State::kNormal;
 }
 
+void UdmaEngine::look_again() {
+  if (unanswered_ == 0) return;
+  unanswered_ = 0;
+  kick(context_.events.now() + 1);
+}
+
 void UdmaEngine::on_event(const EventKey& key, uint32_t tag, uint64_t argument) {
   switch (tag) {
     case kTagReady:
@@ -368,7 +374,7 @@ void UdmaEngine::finish(base::Ps until) {
 }
 
 bool UdmaEngine::elided(const Packet& packet) const {
-  return context_.timing_only && packet.bytes > context_.real_bytes &&
+  return context_.timing_only && packet.bytes / packet.copies > context_.real_bytes &&
          index_ < context_.fabric.address_map().compute_engines();
 }
 
@@ -412,9 +418,9 @@ void UdmaEngine::count(const Packet& packet) {
     track = context_.tracer->track(name() + ".q" + std::to_string(packet.queue));
   }
   context_.tracer->span(track, packet.start, packet.end,
-                        packet.compute  ? "reduce"
-                        : packet.signal ? "signal"
-                                        : "copy",
+                        packet.sources > 1 && packet.compute ? "reduce"
+                        : packet.signal                      ? "signal"
+                                                             : "copy",
                         packet.bytes);
 }
 
@@ -451,9 +457,10 @@ void UdmaEngine::complete(Packet& packet) {
     return;
   }
   if (context_.timing_only) track_elision(buffers, packet, false);
-  const Mover::Outcome outcome = packet.compute
-                                     ? mover_.compute(buffers, packet, run_.headers[packet.header])
-                                     : mover_.copy(buffers, packet, context_.timing_only);
+  const Mover::Outcome outcome =
+      packet.compute
+          ? mover_.compute(buffers, packet, run_.headers[packet.header], context_.timing_only)
+          : mover_.copy(buffers, packet, context_.timing_only);
   raise(kM2s, outcome.m2s);
   raise(kS2m, outcome.s2m);
 }

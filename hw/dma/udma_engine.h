@@ -80,6 +80,8 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
 
   // As after a device reset: registers, queues, state; what is in flight is dropped.
   void reset();
+  // Tries again what has had no answer.
+  void look_again();
   std::string instance() const override { return name(); }
   // Where DMA-trace notifications go; outlives the engine.
   void set_trace_queue(NqBlock* queue) { trace_queue_ = queue; }
@@ -198,6 +200,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
                      Packet& packet);
   Assembly fail(Packet& packet, Half h, uint32_t cause);
   void check_addresses(Packet& packet);
+  uint64_t engine_bytes(const Packet& packet) const;
   void charge(Packet& packet);
   bool abort_masked(Half h, uint32_t cause) const;
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <string>
 #include <utility>
 
 namespace hw {
@@ -13,54 +12,211 @@ std::pair<uint32_t, uint32_t> ends(uint32_t from, uint32_t to) {
   return {from, to};
 }
 
+// The owner of a port that lies nearest to `near`: itself, else on its die, else the first.
+uint32_t owner(uint8_t owners, uint32_t near) {
+  if (owners == 0) return Fabric::kNoDomain;
+  const auto first = static_cast<uint32_t>(__builtin_ctz(owners));
+  if (near == Fabric::kNoDomain) return first;
+  if ((owners >> near & 1) != 0) return near;
+  return (owners >> (near ^ 1) & 1) != 0 ? near ^ 1 : first;
+}
+
 }  // namespace
 
 Links::Links(const Params& params, std::vector<Fabric*> chips)
-    : chips_(std::move(chips)), windows_(params.windows), wire_(params.wire) {
+    : params_(params),
+      chips_(std::move(chips)),
+      router_(params.routes, static_cast<uint32_t>(chips_.size()), params.links, params.switches),
+      group_(chips_.size()),
+      sources_(chips_.size()) {
   const auto count = static_cast<uint32_t>(chips_.size());
+  for (uint32_t chip = 0; chip < count; ++chip) group_[chip] = chip;
   for (const LinkParams& link : params.links) {
-    if (link.a >= count || link.b >= count || link.a == link.b) {
-      throw std::invalid_argument("a link needs two chips of the machine, not " +
-                                  std::to_string(link.a) + " and " + std::to_string(link.b));
+    const std::string a = chips_[link.a]->name();
+    const std::string b = chips_[link.b]->name();
+    add("link." + a + "-" + b, {link.a, link.b, nullptr, link.owners_a, link.owners_b}, link.rate,
+        params.tracer);
+    add("link." + b + "-" + a, {link.b, link.a, nullptr, link.owners_b, link.owners_a}, link.rate,
+        params.tracer);
+    unite(link.a, link.b);
+  }
+  for (uint32_t k = 0; k < params.switches.size(); ++k) {
+    const SwitchParams& each = params.switches[k];
+    for (const uint32_t chip : each.members) {
+      const std::string name = "switch." + each.name;
+      add(name + ".from." + chips_[chip]->name(), {chip, switch_vertex(k)}, each.rate,
+          params.tracer);
+      add(name + ".to." + chips_[chip]->name(), {switch_vertex(k), chip}, each.rate, params.tracer);
+      unite(each.members.front(), chip);
     }
-    add(link.a, link.b, link, params.tracer);
-    add(link.b, link.a, link, params.tracer);
   }
   std::sort(directions_.begin(), directions_.end(), [](const Direction& x, const Direction& y) {
     return ends(x.from, x.to) < ends(y.from, y.to);
   });
-  windows_.resize(count, Windows{kNoChip, kNoChip, kNoChip, kNoChip});
+  connect_windows();
+}
+
+void Links::connect_windows() {
+  const auto count = static_cast<uint32_t>(chips_.size());
+  params_.windows.resize(count, Windows{kNoChip, kNoChip, kNoChip, kNoChip});
   for (uint32_t chip = 0; chip < count; ++chip) {
-    for (const uint32_t other : windows_[chip]) {
-      if (other == kNoChip || (other < count && other != chip)) continue;
-      throw std::invalid_argument("a window of chip " + std::to_string(chip) + " leads to chip " +
-                                  std::to_string(other));
+    for (const uint32_t other : params_.windows[chip]) {
+      if (other == kNoChip) continue;
+      if (other >= count || other == chip) {
+        throw std::invalid_argument("a window of chip " + std::to_string(chip) + " leads to chip " +
+                                    std::to_string(other));
+      }
+      unite(chip, other);
     }
   }
 }
 
-void Links::add(uint32_t from, uint32_t to, const LinkParams& link, Tracer* tracer) {
-  const std::string name = "link." + chips_[from]->name() + "-" + chips_[to]->name();
-  resources_.push_back(std::make_unique<BandwidthResource>(name, link.rate));
-  resources_.back()->set_tracer(tracer);
-  directions_.push_back({from, to, resources_.back().get()});
+void Links::unite(uint32_t a, uint32_t b) {
+  const uint32_t from = group_[a];
+  const uint32_t to = group_[b];
+  if (from == to) return;
+  std::replace(group_.begin(), group_.end(), from, to);
 }
 
-void Links::path(uint32_t self, uint32_t chip, bool write, uint64_t bytes, Charges& to) {
-  const auto wanted = write ? ends(self, chip) : ends(chip, self);
+void Links::add(const std::string& name, const Direction& direction, base::Rate rate,
+                Tracer* tracer) {
+  resources_.push_back(std::make_unique<BandwidthResource>(name, rate));
+  resources_.back()->set_tracer(tracer);
+  directions_.push_back(direction);
+  directions_.back().resource = resources_.back().get();
+  const uint8_t owners = direction.exits;
+  if ((owners & (owners - 1)) != 0) variants_ = 2;
+}
+
+const Links::Direction* Links::find(uint32_t from, uint32_t to) const {
   const auto at = std::lower_bound(
-      directions_.begin(), directions_.end(), wanted,
+      directions_.begin(), directions_.end(), ends(from, to),
       [](const Direction& d, const auto& other) { return ends(d.from, d.to) < other; });
-  if (at != directions_.end() && ends(at->from, at->to) == wanted) to.add(*at->resource, bytes);
+  const bool found = at != directions_.end() && ends(at->from, at->to) == ends(from, to);
+  return found ? &*at : nullptr;
+}
+
+Fabric* Links::peer(uint32_t self, uint32_t chip) {
+  const bool reached = self < chips_.size() && chip < chips_.size() && group_[self] == group_[chip];
+  return reached ? chips_[chip] : nullptr;
+}
+
+const Links::Source& Links::source(uint32_t chip) {
+  auto& slot = sources_[chip];
+  if (slot != nullptr) return *slot;
+  slot = std::make_unique<Source>();
+  slot->routes.reserve(chips_.size() * variants_);
+  for (const Router::Way& way : router_.ways(chip)) {
+    for (uint32_t variant = 0; variant < variants_; ++variant) {
+      slot->routes.push_back(build(way, variant, slot->hops));
+    }
+  }
+  slot->hops.shrink_to_fit();
+  return *slot;
+}
+
+// `variant`: the die from which the transfer comes, where that decides between two cables.
+Links::Route Links::build(const Router::Way& way, uint32_t variant,
+                          std::vector<BandwidthResource*>& hops) {
+  Route route;
+  route.first = static_cast<uint32_t>(hops.size());
+  route.latency = params_.wire;
+  uint32_t at = variants_ == 1 ? Fabric::kNoDomain : variant * Fabric::kDomainsPerDie;
+  uint32_t chips_passed = 0;
+  for (size_t i = 1; i < way.size(); ++i) {
+    const Direction& hop = *find(way[i - 1], way[i]);
+    const uint32_t exit = owner(hop.exits, at);
+    if (i == 1) {
+      route.exit = exit;
+    } else if (way[i - 1] < chips_.size() && at != Fabric::kNoDomain && exit != Fabric::kNoDomain) {
+      chips_[way[i - 1]]->add_crossing(at, exit, hops);
+    }
+    hops.push_back(hop.resource);
+    at = owner(hop.entries, exit);
+    if (way[i] >= chips_.size()) {
+      route.latency += params_.switch_time;
+    } else if (++chips_passed > 1) {
+      route.latency += params_.route_extra;
+    }
+  }
+  route.entry = at;
+  if (way.size() < 2) route.entry = Fabric::kNoDomain;
+  route.count = static_cast<uint32_t>(hops.size()) - route.first;
+  return route;
+}
+
+const Links::Route& Links::route(uint32_t from, uint32_t to, uint32_t variant) {
+  return source(from).routes[size_t{to} * variants_ + variant];
+}
+
+ChipPort::Way Links::way(uint32_t from, uint32_t to, uint32_t domain) {
+  const uint32_t variant =
+      variants_ == 1 || domain == Fabric::kNoDomain ? 0 : domain / Fabric::kDomainsPerDie;
+  const Source& all = source(from);
+  const Route& route = all.routes[size_t{to} * variants_ + variant];
+  return {all.hops.data() + route.first, route.count, route.exit, route.entry};
+}
+
+base::Ps Links::latency(uint32_t from, uint32_t to) {
+  return route(from, to, 0).latency;
 }
 
 uint32_t Links::neighbour(uint32_t self, uint32_t window) const {
-  return self < windows_.size() && window < windows_[self].size() ? windows_[self][window]
-                                                                  : kNoChip;
+  const auto& windows = params_.windows;
+  return self < windows.size() && window < windows[self].size() ? windows[self][window] : kNoChip;
+}
+
+bool Links::whole(uint32_t from, uint32_t to) {
+  const Way all = way(from, to, Fabric::kNoDomain);
+  return std::none_of(all.hops, all.hops + all.count, [this](const BandwidthResource* hop) {
+    return std::find(down_.begin(), down_.end(), hop) != down_.end();
+  });
+}
+
+// Data goes one way and its acknowledgement or request the other, which need not be the same links.
+bool Links::answers(uint32_t self, uint32_t chip) {
+  return down_.empty() || (whole(self, chip) && whole(chip, self));
+}
+
+bool Links::set_up(uint32_t a, uint32_t b, bool up) {
+  const Direction* ways[2] = {find(a, b), find(b, a)};
+  if (ways[0] == nullptr || ways[1] == nullptr) return false;
+  // Runs have looked at addresses ahead of time; what of them has not started has to look again.
+  for (const auto& each : resources_) {
+    if (up || each->run() == nullptr || params_.events == nullptr) continue;
+    each->run()->yield_to({params_.events->now(), ~0u, Phase::kStart});
+  }
+  for (const Direction* each : ways) {
+    const auto at = std::find(down_.begin(), down_.end(), each->resource);
+    if (up && at != down_.end()) down_.erase(at);
+    if (!up && at == down_.end()) down_.push_back(each->resource);
+  }
+  if (up && params_.repaired) params_.repaired();
+  return true;
+}
+
+bool Links::set_up(std::string_view name, bool up) {
+  for (const Direction& each : directions_) {
+    if (each.resource->name() == name) return set_up(each.from, each.to, up);
+  }
+  return false;
+}
+
+const BandwidthResource* Links::resource(uint32_t from, uint32_t to) const {
+  const Direction* found = find(from, to);
+  return found != nullptr ? found->resource : nullptr;
+}
+
+const BandwidthResource* Links::resource(std::string_view name) const {
+  for (const auto& each : resources_) {
+    if (each->name() == name) return each.get();
+  }
+  return nullptr;
 }
 
 std::vector<BandwidthResource*> Links::resources() {
   std::vector<BandwidthResource*> all;
+  all.reserve(resources_.size());
   for (auto& each : resources_) all.push_back(each.get());
   return all;
 }

@@ -20,14 +20,22 @@ namespace hw {
 namespace {
 
 // Null when the chips have nothing between them.
-std::unique_ptr<Links> make_links(const MachineParams& params,
+std::unique_ptr<Links> make_links(const MachineParams& params, EventQueue& events,
                                   const std::vector<std::unique_ptr<Chip>>& chips) {
   static_assert(kNoNeighbour == ChipPort::kNoChip);
   Links::Params p;
   p.links = params.links;
+  p.switches = params.switches;
+  p.routes = params.routes;
   p.wire = params.timing.link_wire;
+  p.route_extra = params.timing.link_route_extra;
+  p.switch_time = params.timing.link_switch;
   p.tracer = params.tracer;
-  bool any = !p.links.empty();
+  p.events = &events;
+  p.repaired = [&chips] {
+    for (const auto& chip : chips) chip->dma().look_again();
+  };
+  bool any = !p.links.empty() || !p.switches.empty();
   for (const ChipParams& chip : params.chips) {
     p.windows.push_back(chip.neighbours);
     for (const uint32_t other : chip.neighbours) any = any || other != kNoNeighbour;
@@ -67,7 +75,7 @@ Machine::Machine(MachineParams params) : state_(std::make_unique<State>(std::mov
     const std::string name = "d" + std::to_string(c);
     s.chips.push_back(std::make_unique<Chip>(name.c_str(), c, context));
   }
-  s.links = make_links(s.params, s.chips);
+  s.links = make_links(s.params, s.queue, s.chips);
   set_port(s.links.get());
   // Elaborates: from here on the sockets are bound and registers answer.
   sc_core::sc_start(sc_core::SC_ZERO_TIME);

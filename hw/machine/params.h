@@ -36,6 +36,8 @@ struct ChipParams {
 struct MachineParams {
   std::vector<ChipParams> chips;  // index: platform-wide chip number
   std::vector<LinkParams> links;
+  std::vector<SwitchParams> switches;
+  RouteParams routes;
   TimingParams timing;
   bool timing_only = false;
   uint32_t real_bytes = 512;  // timing_only.real_bytes

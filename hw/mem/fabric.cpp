@@ -127,18 +127,25 @@ Location Fabric::locate(uint64_t address) const {
   return locate_register(address);
 }
 
-Space Fabric::reach(uint64_t address, uint64_t length) const {
+Space Fabric::stands_at(uint64_t address, uint64_t length) const {
   const Location at = locate(address);
   if (at.space == Space::kPeer) {
     const Fabric* peer = peer_of(at);
-    return peer != nullptr ? peer->reach(at.offset, length) : Space::kNone;
+    return peer != nullptr ? peer->stands_at(at.offset, length) : Space::kNone;
   }
   if (length > at.length || (at.space == Space::kHost && host() == nullptr)) return Space::kNone;
   return at.space;
 }
 
+Space Fabric::reach(uint64_t address, uint64_t length) const {
+  const Space space = stands_at(address, length);
+  const Location at = locate(address);
+  if (space == Space::kNone || at.space != Space::kPeer || at.index == params_.chip) return space;
+  return port_->answers(params_.chip, at.index) ? space : Space::kNoLink;
+}
+
 Fabric* Fabric::peer_of(const Location& at) const {
-  Fabric* peer = port_ != nullptr ? port_->peer(at.index) : nullptr;
+  Fabric* peer = port_ != nullptr ? port_->peer(params_.chip, at.index) : nullptr;
   return peer == this ? nullptr : peer;
 }
 
@@ -250,6 +257,10 @@ bool Fabric::write(uint64_t address, base::ConstByteSpan from, bool debug) {
   return access(address, const_cast<uint8_t*>(from.data()), from.size(), true, debug);
 }
 
+bool Fabric::store(uint64_t address, base::ConstByteSpan from) {
+  return reach(address, from.size()) != Space::kNoLink && write(address, from);
+}
+
 bool Fabric::read32(uint64_t address, uint32_t& value, bool debug) {
   uint8_t bytes[4] = {};
   const bool ok = read(address, {bytes, 4}, debug);
@@ -268,6 +279,18 @@ uint32_t Fabric::domain_of_engine(uint32_t engine) const {
   return params_.map.hbm_of_nc(params_.map.nc_of_engine(engine));
 }
 
+uint32_t Fabric::domain_of(const Location& at) const {
+  switch (at.space) {
+    case Space::kHbm:
+      return at.index;
+    case Space::kSbuf:
+    case Space::kPsum:
+      return params_.map.hbm_of_nc(at.index);
+    default:
+      return kNoDomain;
+  }
+}
+
 BandwidthResource& Fabric::crossing(uint32_t from, uint32_t to) {
   auto& slot = crossing_[size_t{from} * params_.map.hbms() + to];
   if (slot == nullptr) {
@@ -277,6 +300,31 @@ BandwidthResource& Fabric::crossing(uint32_t from, uint32_t to) {
     slot->set_tracer(tracer_);
   }
   return *slot;
+}
+
+BandwidthResource* Fabric::between_dies(uint32_t from, uint32_t to) {
+  const uint32_t die = from / kDomainsPerDie;
+  if (params_.map.v2() || die == to / kDomainsPerDie) return nullptr;
+  auto& slot = die_to_die_[die];
+  if (slot == nullptr) {
+    slot = std::make_unique<BandwidthResource>(
+        params_.name + ".die" + std::to_string(die) + "to" + std::to_string(1 - die),
+        timing_.die_to_die);
+    slot->set_tracer(tracer_);
+  }
+  return slot.get();
+}
+
+void Fabric::cross(uint32_t from, uint32_t to, uint64_t bytes, Charges& charges) {
+  if (from == kNoDomain || to == kNoDomain || from == to) return;
+  charges.add(crossing(from, to), bytes);
+  if (BandwidthResource* dies = between_dies(from, to)) charges.add(*dies, bytes);
+}
+
+void Fabric::add_crossing(uint32_t from, uint32_t to, std::vector<BandwidthResource*>& hops) {
+  if (from == to) return;
+  hops.push_back(&crossing(from, to));
+  if (BandwidthResource* dies = between_dies(from, to)) hops.push_back(dies);
 }
 
 void Fabric::set_tracer(Tracer* tracer) {
@@ -289,6 +337,9 @@ void Fabric::trace_last() {
   for (auto& each : crossing_) {
     if (each != nullptr) each->trace_last();
   }
+  for (auto& each : die_to_die_) {
+    if (each != nullptr) each->trace_last();
+  }
   pcie_up_.trace_last();
   pcie_down_.trace_last();
 }
@@ -297,41 +348,42 @@ void Fabric::path(uint32_t domain, uint64_t address, bool write, uint64_t bytes,
   // Every byte passes the chip's DMA fabric once; it is counted where it is read.
   if (!write && domain != kNoDomain) to.add(dma_chip_, bytes);
   const Location at = locate(address);
-  uint32_t there = kNoDomain;
   switch (at.space) {
     case Space::kHbm:
-      there = at.index;
       to.add(*hbm_time_[at.index], bytes);
-      break;
-    case Space::kSbuf:
-    case Space::kPsum:
-      there = params_.map.hbm_of_nc(at.index);
       break;
     case Space::kHost:
       to.add(write ? pcie_up_ : pcie_down_, bytes);
       break;
     case Space::kPeer:
-      if (Fabric* peer = peer_of(at)) {
-        port_->path(params_.chip, at.index, write, bytes, to);
-        const Location far = peer->locate(at.offset);
-        if (far.space == Space::kHbm) to.add(*peer->hbm_time_[far.index], bytes);
-      }
-      break;
-    case Space::kRegister:
-    case Space::kBlock:
-    case Space::kNoLink:
-    case Space::kNone:
+      peer_path(domain, at, write, bytes, to);
+      return;
+    default:
       break;
   }
-  if (domain != kNoDomain && there != kNoDomain && domain != there) {
-    to.add(write ? crossing(domain, there) : crossing(there, domain), bytes);
-  }
+  const uint32_t there = domain_of(at);
+  cross(write ? domain : there, write ? there : domain, bytes, to);
+}
+
+void Fabric::peer_path(uint32_t domain, const Location& at, bool write, uint64_t bytes,
+                       Charges& to) {
+  Fabric* peer = peer_of(at);
+  if (peer == nullptr) return;
+  const Location far = peer->locate(at.offset);
+  if (far.space == Space::kHbm) to.add(*peer->hbm_time_[far.index], bytes);
+  Fabric& source = write ? *this : *peer;
+  Fabric& sink = write ? *peer : *this;
+  const uint32_t begin = write ? domain : peer->domain_of(far);
+  const uint32_t end = write ? peer->domain_of(far) : domain;
+  const ChipPort::Way way = port_->way(source.chip(), sink.chip(), begin);
+  source.cross(begin, way.exit, bytes, to);
+  for (uint32_t i = 0; i < way.count; ++i) to.add(*way.hops[i], bytes);
+  sink.cross(way.entry, end, bytes, to);
 }
 
 base::Ps Fabric::round_trip(const Location& peer) const {
-  return port_ == nullptr || peer.index == params_.chip
-             ? 0
-             : 2 * port_->latency(params_.chip, peer.index);
+  if (peer_of(peer) == nullptr) return 0;
+  return port_->latency(params_.chip, peer.index) + port_->latency(peer.index, params_.chip);
 }
 
 base::Ps Fabric::read_latency(uint64_t address) const {
@@ -349,6 +401,9 @@ std::vector<BandwidthResource*> Fabric::resources() {
   std::vector<BandwidthResource*> all;
   for (auto& r : hbm_time_) all.push_back(r.get());
   for (auto& r : crossing_) {
+    if (r != nullptr) all.push_back(r.get());
+  }
+  for (auto& r : die_to_die_) {
     if (r != nullptr) all.push_back(r.get());
   }
   all.insert(all.end(), {&dma_chip_, &pcie_up_, &pcie_down_});

@@ -6,10 +6,11 @@
 //   time plane     path: the bandwidth resources that a transfer occupies
 //
 // Exact: addresses, bus errors. Approximate: which resources a transfer crosses. Between cores, the
-// memory of a core group (v2: a core and its HBM; v3, v4: a core pair and its HBM) is one domain,
-// and each ordered pair of domains has one resource; a DMA engine sits in the domain of its core,
-// the host-copy engines in none. SBUF and PSUM bandwidth is not modelled (20 times HBM, timing.md
-// 6).
+// memory of a core group (v2: a core and its HBM; v3, v4: an S-engine, a core pair and its HBM) is
+// one domain, and each ordered pair of domains has one resource; so has each direction between the
+// dies of v3 and v4 (two S-engines each). A DMA engine sits in the domain of its core, the
+// host-copy engines in none. A link that belongs to an S-engine begins and ends in its domain;
+// others cross nothing. SBUF and PSUM bandwidth is not modelled (20 times HBM, timing.md 6).
 #pragma once
 
 #include <cstdint>
@@ -35,20 +36,31 @@ class ChipPort {
  public:
   virtual ~ChipPort() = default;
   // Fabric of another chip, or null where no route exists (a bus error).
-  virtual Fabric* peer(uint32_t chip) = 0;
-  // Adds what `bytes` occupy between the chips; `write`: from `self` to `chip`, else back.
-  virtual void path(uint32_t self, uint32_t chip, bool write, uint64_t bytes, Charges& to) = 0;
+  virtual Fabric* peer(uint32_t self, uint32_t chip) = 0;
+  // What a transfer from chip to chip occupies on its way, and the domains by whose ports it leaves
+  // the first and enters the last one; kNoDomain: nothing has to be crossed to get there.
+  struct Way {
+    BandwidthResource* const* hops = nullptr;
+    uint32_t count = 0;
+    uint32_t exit = ~0u;
+    uint32_t entry = ~0u;
+  };
+  // `domain`: where it comes from in the first chip. Called for every packet.
+  virtual Way way(uint32_t /*from*/, uint32_t /*to*/, uint32_t /*domain*/) { return {}; }
+  // Whether accesses that start now get an answer.
+  virtual bool answers(uint32_t /*self*/, uint32_t /*chip*/) { return true; }
   // The chip behind inter-server window `window` of chip `self`, or kNoChip without a cable.
   virtual uint32_t neighbour(uint32_t /*self*/, uint32_t /*window*/) const { return kNoChip; }
   // One way between two chips.
-  virtual base::Ps latency(uint32_t /*self*/, uint32_t /*chip*/) const { return 0; }
+  virtual base::Ps latency(uint32_t /*from*/, uint32_t /*to*/) { return 0; }
 
   static constexpr uint32_t kNoChip = ~0u;
 };
 
 // kBlock is memory inside a block (a CC-core's programs): reached like registers, but any access
 // will do.
-// kNoLink is an inter-server window without a cable: a DMA access to it is never answered.
+// kNoLink is an inter-server window without a cable, or a peer behind a link that is down: a DMA
+// access to it is never answered.
 enum class Space : uint8_t { kNone, kHbm, kSbuf, kPsum, kHost, kRegister, kBlock, kPeer, kNoLink };
 
 // Where an address leads, and how many contiguous bytes from there lie in the same place.
@@ -67,6 +79,7 @@ class Fabric {
     uint32_t chip = 0;  // platform-wide number
   };
   static constexpr uint32_t kNoDomain = ~0u;
+  static constexpr uint32_t kDomainsPerDie = 2;  // v3, v4
 
   Fabric(const Params& params, const TimingParams& timing, AccessLog& log);
   ~Fabric();
@@ -97,6 +110,8 @@ class Fabric {
   bool write(uint64_t address, base::ConstByteSpan from, bool debug = false);
   bool read32(uint64_t address, uint32_t& value, bool debug = false);
   bool write32(uint64_t address, uint32_t value, bool debug = false);
+  // A store that sets out now: without an answer a bus error. Others have been on their way.
+  bool store(uint64_t address, base::ConstByteSpan from);
 
   // Data plane. Null unless the whole range is plain memory that one pointer can span. HBM and SBUF
   // pages appear on first use of the pointer.
@@ -107,15 +122,18 @@ class Fabric {
   Location locate(uint64_t address) const;
   // "d0.dma5" and the offset in it, for logs; empty where no window of this chip stands.
   std::string window_at(uint64_t address, uint64_t* offset) const;
-  bool is_register(uint64_t address) const { return reach(address, 4) == Space::kRegister; }
+  bool is_register(uint64_t address) const { return stands_at(address, 4) == Space::kRegister; }
   // What stands at [address, address + length), on whichever chip; kNone unless one space holds all
   // of it. Host memory is taken on trust: only an access shows whether it is there.
-  Space reach(uint64_t address, uint64_t length) const;
+  Space reach(uint64_t address, uint64_t length) const;  // by an access that sets out now
+  Space stands_at(uint64_t address, uint64_t length) const;
 
   // Time plane. Domain of a DMA engine of this chip, for path().
   uint32_t domain_of_engine(uint32_t engine) const;
   // Adds what `bytes` at `address` occupy when an engine of `domain` reads or writes them.
   void path(uint32_t domain, uint64_t address, bool write, uint64_t bytes, Charges& to);
+  // Adds what traffic between two domains of this chip occupies: nothing when they are the same.
+  void add_crossing(uint32_t from, uint32_t to, std::vector<BandwidthResource*>& hops);
   // Further latency of a read from `address`, and until a write to it is acknowledged.
   base::Ps read_latency(uint64_t address) const;
   base::Ps write_latency(uint64_t address) const;
@@ -144,7 +162,11 @@ class Fabric {
   base::Ps round_trip(const Location& peer) const;
   Fabric* peer_of(const Location& at) const;
   bool access(uint64_t address, uint8_t* data, size_t size, bool write, bool debug);
+  uint32_t domain_of(const Location& at) const;
+  void peer_path(uint32_t domain, const Location& at, bool write, uint64_t bytes, Charges& to);
+  void cross(uint32_t from, uint32_t to, uint64_t bytes, Charges& charges);
   BandwidthResource& crossing(uint32_t from, uint32_t to);
+  BandwidthResource* between_dies(uint32_t from, uint32_t to);  // null within a die
 
   Params params_;
   TimingParams timing_;
@@ -158,6 +180,7 @@ class Fabric {
   std::vector<std::unique_ptr<Memory>> hbm_, sbuf_, psum_;
   std::vector<std::unique_ptr<BandwidthResource>> hbm_time_;
   std::vector<std::unique_ptr<BandwidthResource>> crossing_;  // domains x domains, made on use
+  std::unique_ptr<BandwidthResource> die_to_die_[2];          // by die of origin, made on use
   BandwidthResource dma_chip_, pcie_up_, pcie_down_;
 };
 

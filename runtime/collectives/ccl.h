@@ -1,13 +1,14 @@
 // The collectives library towards the runtime: one call turns a collective into what one rank must
-// load: DMA rings, a CC program, semaphores. Pure: no device, no allocation on devices, no sockets
+// load: DMA rings, CC programs, semaphores. Pure: no device, no allocation on devices, no sockets
 // (those are in bootstrap.h). Source of truth: collectives.md 2, 3; docs/hardware-contract.md 5, 6.
 //
 // Use by the runtime, per (stream, group, equal operation):
-//   1. channel_buffer_bytes() and semaphore_count() tell what to allocate;
+//   1. needs() tells what to allocate: channel buffer, semaphores;
 //   2. ranks exchange RankResources (serialize/deserialize) with Bootstrap::all_gather;
-//   3. plan() gives Lowered: rings to queue `queue` of the rank's engines, records for its CC-core;
-//   4. the runtime lays rings out, loads the program, and rings `trigger` once per execution of the
-//   op.
+//   3. plan() gives Lowered: rings for queue `queue` of the rank's engines, a program for each
+//      CC-core of the stream;
+//   4. the runtime lays rings out, loads the programs, and triggers the first CC-core once per
+//      execution of the op; its program triggers the others.
 // Every execution consumes each ring exactly once and leaves all semaphores at their value before,
 // so programs and rings are replayed without being touched. A ring of the runtime is the
 // concatenation of the operations of one execution, in order, times ring_copies(): only the ring id
@@ -21,34 +22,50 @@
 
 #include "arch/contract/address_map.h"
 #include "arch/contract/cc_program.h"
+#include "runtime/collectives/schedule/schedule.h"
 #include "runtime/collectives/types.h"
 
 namespace ccl {
+
+constexpr uint32_t kMaxCcCores = 4;  // of one stream (collectives.md 3.3)
+constexpr uint32_t kMaxLnc = 2;
+constexpr uint32_t kSemaphores = 256;  // of a CC-core
+
+// A CC-core of the stream as one operation sees it. Semaphores are numbers in its block.
+struct CcResources {
+  uint32_t index = 0;            // software index on the chip
+  uint32_t signal_base = 0;      // Needs::signals semaphores: peers signal them
+  uint32_t completion_base = 0;  // Needs::completions semaphores: own engines and CC-cores only
+};
 
 // What one rank contributes to one collective. Device addresses are local to its chip.
 struct RankResources {
   uint32_t global_rank = 0;
   uint32_t chip = 0;  // platform-wide chip number, for peer windows
-  uint32_t nc = 0;    // NeuronCore within the chip
-  uint32_t hbm = 0;   // its HBM stack
+  uint32_t nc = 0;    // first NeuronCore within the chip
+  uint32_t lnc = 1;   // NeuronCores of the rank
   contract::Gen gen = contract::Gen::kV2;
-  // CC-core of the stream: software index, and its window. Streams with two CC-cores use the first.
-  uint32_t cc_core = 0;
-  uint64_t cc_window = 0;
-  uint32_t semaphore_base = 0;  // first of semaphore_count() semaphores in the CC-core's block
-  uint32_t queue = 15;          // UDMA queue of collectives
-  std::array<uint64_t, contract::kDmaPerNc> udma{};  // UDMA units of the NC's engines
-  uint64_t broadcast = 0;  // doorbell broadcast window of the NC; 0: ring each engine
-  uint64_t one_word = 0;   // a device word (own HBM) that holds 1
+  // CC-cores of the stream; the first takes the triggers. Channels are dealt to them in turn.
+  uint32_t cc_count = 1;
+  std::array<CcResources, kMaxCcCores> cc{};
+  uint32_t signals = 0;  // semaphores that each CC-core provides from its signal_base
+  uint32_t queue = 15;   // UDMA queue of collectives
+  uint64_t weights = 0;  // device words (own HBM) that hold 1, 2, 4, 8, 16, 32
   uint64_t src = 0;
+  uint64_t second = 0;  // src1 of a permute with reduction
   uint64_t dst = 0;
-  uint64_t channel_buffer = 0;  // channel_buffer_bytes() bytes, 64-byte aligned; 0 if none needed
-};
+  uint64_t channel_buffer = 0;  // 64-byte aligned; 0 if none needed
+  uint64_t channel_bytes = 0;   // its size
 
-// Fills the addresses that follow from the position: CC-core window, UDMA units, broadcast window.
-// `cc_core` is the software index of the CC-core: 3 n + stream on v2.
-RankResources resources_of(contract::Gen gen, uint32_t global_rank, uint32_t chip, uint32_t nc,
-                           uint32_t cc_core);
+  contract::AddressMap map() const { return {gen}; }
+  uint32_t engines() const { return contract::kDmaPerNc * lnc; }
+  uint64_t cc_window(uint32_t slot) const { return map().topsp(cc[slot].index).device; }
+  // Registers of engine 0 .. engines() - 1.
+  uint64_t udma(uint32_t engine) const {
+    return map().udma(nc * contract::kDmaPerNc + engine).device;
+  }
+  uint64_t broadcast(uint32_t core) const { return map().broadcast(nc + core).device; }
+};
 
 // Fixed-size image for the exchange between ranks; deserialize checks every field.
 std::vector<uint8_t> serialize(const RankResources& resources);
@@ -63,45 +80,63 @@ struct Completion {
 struct PlanOptions {
   uint32_t packet_bytes = 65536;  // copies only; NEURON_RT_DBG_CC_DMA_PACKET_SIZE may shrink it
   std::string algo_override;      // text of NCCOM_CC_ALGO: "<op>:<algo>[,...]"
+  ScheduleOptions schedule;       // in_place is set by needs() and plan()
   bool notify = true;             // kOpStart / kOpEnd notification entries
+  bool broadcast = true;          // false: ring engines without the broadcast windows
+  // Own CC-cores but the first: the word that starts this operation's program on them.
+  std::array<uint32_t, kMaxCcCores> triggers{};
 };
 
 // Ring contents of one engine for one execution of the operation, ring id 1 in every descriptor.
 struct EngineRing {
-  uint32_t engine = 0;  // 0..15 within the NC
+  uint32_t engine = 0;  // 0 .. RankResources::engines() - 1
   std::vector<contract::Descriptor> m2s;
   std::vector<contract::Descriptor> s2m;
 };
 
+using CcProgram = std::vector<contract::cc_program::Record>;
+
 struct Lowered {
   Algorithm algorithm = Algorithm::kRing;
   uint32_t queue = 15;
-  std::vector<EngineRing> rings;                      // engines that take part, ascending
-  std::vector<contract::cc_program::Record> program;  // branch targets relative to its start
-  uint32_t semaphores = 0;                            // used, from semaphore_base
-  uint64_t channel_buffer = 0;                        // bytes used at the own rank
-  std::string describe() const;                       // one line per record and ring, for debugging
+  std::vector<EngineRing> rings;  // engines that take part, ascending
+  // By CC-core of the stream; branch targets relative to the start. Empty: has nothing to do; the
+  // first is never empty.
+  std::vector<CcProgram> programs;
+  uint64_t channel_buffer = 0;   // bytes used at the own rank
+  std::string describe() const;  // one line per record and ring, for debugging
 };
 
-// Semaphores per rank of a communicator of `ranks` members.
-uint32_t semaphore_count(uint32_t ranks);
+// What every rank must provide for an operation; the same on all ranks of the group.
+struct Needs {
+  Algorithm algorithm = Algorithm::kRing;
+  uint64_t channel_bytes = 0;
+  uint32_t signals = 0;      // semaphores of each CC-core; see `signature`
+  uint32_t completions = 0;  // of each CC-core; all operations of a CC-core may share them
+  // Operations with equal signatures may share signal semaphores: their signals go between the
+  // same ranks and mean the same.
+  std::string signature;
+};
+// `in_place`: any rank's source and destination share memory. `cc_count`: CC-cores of the stream.
+base::Result<Needs> needs(const OpRequest& request, const Group& group, bool in_place,
+                          uint32_t cc_count, const PlanOptions& options);
 
-// Algorithm that plan() will take. `in_place`: any rank's source and destination share memory.
-base::Result<Algorithm> select(const OpRequest& request, uint32_t ranks, bool in_place,
-                               const std::string& algo_override);
+// Lowers the part of `members[own]`. `members` are the resources of the group's ranks, in its
+// order; every rank must call it with the same group, members and request.
+base::Result<Lowered> plan(const OpRequest& request, const Group& group,
+                           const std::vector<RankResources>& members, uint32_t own,
+                           const Completion& completion, const PlanOptions& options);
+// The same for a schedule that has been made.
+base::Result<Lowered> lower(const Schedule& schedule, const std::vector<RankResources>& members,
+                            uint32_t own, const Completion& completion, const PlanOptions& options);
+Needs needs_of(const Shape& shape, uint32_t engines, uint32_t cc_count);
 
-// Channel buffer that each rank must provide for this operation. `same_chip`: all members are on
-// one chip (then two ranks need none, unless a mesh all-reduce is forced to run in place).
-base::Result<uint64_t> channel_buffer_bytes(const OpRequest& request, uint32_t ranks, bool in_place,
-                                            bool same_chip, const PlanOptions& options);
-
-// Lowers the part of `group[own]`. `group` is in the order of the replica group and holds the
-// addresses of all members; every rank must call it with the same group and request.
-base::Result<Lowered> plan(const OpRequest& request, const std::vector<RankResources>& group,
-                           uint32_t own, const Completion& completion, const PlanOptions& options);
+// Shortens a program: consecutive equal blocks become one block in a MOV / LOOP, up to two deep.
+// Same effects in the same order; uses registers 0 and 1. The program has no branches.
+CcProgram roll_loops(const CcProgram& program);
 
 // Adds `base` to the targets of branches and loops, for a program placed at record `base`.
-void relocate(std::vector<contract::cc_program::Record>* program, uint32_t base);
+void relocate(CcProgram* program, uint32_t base);
 
 // How often a ring of `descriptors` must be repeated in memory so that its length is legal for a
 // hardware queue (multiple of 16, at least 32: hw-registers.md 3.5) and is never filled completely.
@@ -109,7 +144,6 @@ uint32_t ring_copies(uint64_t descriptors);
 
 // Execution barrier for CC-core 3 n + 2 (v2): arrive at `cell` (device address of a barrier cell,
 // equal on all members), wait for `members`, signal, done.
-std::vector<contract::cc_program::Record> barrier_program(uint64_t cell, uint32_t members,
-                                                          const Completion& completion);
+CcProgram barrier_program(uint64_t cell, uint32_t members, const Completion& completion);
 
 }  // namespace ccl

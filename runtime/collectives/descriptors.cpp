@@ -13,107 +13,124 @@ namespace desc = contract::desc;
 constexpr uint64_t kUnit = 64;   // shares are cut at multiples of this
 constexpr uint32_t kRingId = 1;  // of the first lap after a queue reset; checks are masked
 constexpr uint32_t kWord = 4;    // a completion write
-// Up to here one engine moves a message about as fast as sixteen, and signals once.
-constexpr uint64_t kOneEngineBytes = 2048;
+// Pieces of compute packets: a multiple of this.
+constexpr uint32_t kComputeUnit = 4096;
 
 uint64_t cut(uint64_t total, uint64_t parts, uint64_t i) {
   // floor(total * i / parts) without overflow: units are at most 2^58.
   return total / parts * i + total % parts * i / parts;
 }
 
-}  // namespace
-
-uint32_t engines_of(const Schedule& schedule, uint32_t rank) {
-  uint64_t largest = 0;
-  for (const Step& step : schedule.steps) {
-    if (step.rank == rank) largest = std::max(largest, step.bytes);
-  }
-  return largest <= kOneEngineBytes ? 1 : contract::kDmaPerNc;
+bool is_copy(const Transfer& t) {
+  return t.sources.size() == 1 && t.destinations.size() == 1;
 }
 
-Descriptors::Descriptors(const OpRequest& request, const RankResources& own, uint32_t engines,
+}  // namespace
+
+Descriptors::Descriptors(const OpRequest& request, uint64_t weights, uint32_t engines,
                          uint32_t packet_bytes)
     : request_(request),
-      one_word_(own.one_word),
+      weights_(weights),
       packet_bytes_(packet_bytes),
       rings_(engines),
-      counts_(engines) {
+      announced_(engines) {
   for (uint32_t e = 0; e < engines; ++e) rings_[e].engine = e;
 }
 
-// Engine e gets units [e U / E, (e+1) U / E) of the step; every engine with data gets the same
-// number of packets, so that one broadcast doorbell serves all.
-std::vector<Descriptors::Piece> Descriptors::pieces(uint32_t engine, uint64_t bytes,
+// With fewer units than engines the first ones get one each; else engine e gets units
+// [e U / E, (e+1) U / E). Every engine with data gets the same number of packets, so that one
+// doorbell serves a row of engines.
+std::vector<Descriptors::Piece> Descriptors::pieces(uint32_t index, uint32_t count, uint64_t bytes,
                                                     uint32_t limit) const {
-  const uint64_t engines = rings_.size();
   const uint64_t units = (bytes + kUnit - 1) / kUnit;
-  const uint64_t most = (units + engines - 1) / engines;
+  const uint64_t most = (units + count - 1) / count;
   const uint64_t per_packet = limit / kUnit;
   const uint64_t packets = (most + per_packet - 1) / per_packet;
-  const uint64_t begin = cut(units, engines, engine);
-  const uint64_t count = cut(units, engines, engine + 1) - begin;
+  const uint64_t begin =
+      units < count ? std::min<uint64_t>(index, units) : cut(units, count, index);
+  const uint64_t end =
+      units < count ? std::min<uint64_t>(index + 1, units) : cut(units, count, index + 1);
   std::vector<Piece> out;
   for (uint64_t i = 0; i < packets; ++i) {
-    const uint64_t from = (begin + cut(count, packets, i)) * kUnit;
-    const uint64_t to = std::min(bytes, (begin + cut(count, packets, i + 1)) * kUnit);
+    const uint64_t from = (begin + cut(end - begin, packets, i)) * kUnit;
+    const uint64_t to = std::min(bytes, (begin + cut(end - begin, packets, i + 1)) * kUnit);
     if (to > from) out.push_back({from, static_cast<uint32_t>(to - from)});
   }
   return out;
 }
 
-void Descriptors::add_packet(EngineRing* ring, const std::vector<uint64_t>& sources,
-                             uint64_t destination, const Piece& piece, bool barrier, bool last) {
+void Descriptors::add_packet(EngineRing* ring, const Transfer& transfer, const Piece& piece,
+                             bool barrier, bool last) {
   const uint32_t dmb = barrier ? desc::kDmb : 0;
-  if (sources.size() == 1) {
-    ring->m2s.push_back(desc::tx_copy(sources[0] + piece.offset, piece.bytes, kRingId,
+  if (is_copy(transfer)) {
+    ring->m2s.push_back(desc::tx_copy(transfer.sources[0] + piece.offset, piece.bytes, kRingId,
                                       desc::kFirst | desc::kLast | dmb, last));
   } else {
     DmaCompute compute;
     compute.op = request_.op;
     compute.src = request_.dtype;
     compute.dst = request_.dtype;
-    compute.sources = static_cast<uint8_t>(sources.size());
+    compute.sources = static_cast<uint8_t>(transfer.sources.size());
+    compute.copies = static_cast<uint8_t>(transfer.destinations.size());
     Descriptor meta = compute.pack(kRingId);
     meta.w0 |= dmb;
     ring->m2s.push_back(meta);
-    for (size_t i = 0; i < sources.size(); ++i) {
-      const bool closing = i + 1 == sources.size();
+    for (size_t i = 0; i < transfer.sources.size(); ++i) {
+      const bool closing = i + 1 == transfer.sources.size();
       Descriptor source;
       source.w0 = (piece.bytes & desc::kLengthMask) | kRingId << desc::kRingIdShift |
                   (closing ? desc::kLast : 0);
       source.w1 = desc::kOpCompute | static_cast<uint32_t>(request_.op) << 20 |
                   (last && closing ? desc::kWriteBarrier : 0);
-      source.address = sources[i] + piece.offset;
+      source.address = transfer.sources[i] + piece.offset;
       ring->m2s.push_back(source);
     }
   }
-  ring->s2m.push_back(desc::rx(destination + piece.offset, piece.bytes, kRingId));
+  for (const uint64_t destination : transfer.destinations) {
+    ring->s2m.push_back(desc::rx(destination + piece.offset, piece.bytes, kRingId));
+  }
 }
 
-void Descriptors::add_step(const std::vector<uint64_t>& sources, uint64_t destination,
-                           uint64_t bytes, bool barrier, const std::vector<uint64_t>& signals) {
+void Descriptors::add(const Transfer& transfer) {
   // The whole packet, all sources together, is limited (hw-registers.md 3.5).
   uint32_t limit = packet_bytes_;
-  if (sources.size() > 1) {
-    const uint32_t whole = desc::kMaxPacketBytes / static_cast<uint32_t>(sources.size());
-    limit = std::min(desc::kMaxLength, whole / static_cast<uint32_t>(kUnit * kUnit) *
-                                           static_cast<uint32_t>(kUnit * kUnit));
+  if (!is_copy(transfer)) {
+    const uint32_t whole = desc::kMaxPacketBytes / static_cast<uint32_t>(transfer.sources.size());
+    limit = std::min(desc::kMaxLength, whole / kComputeUnit * kComputeUnit);
+    if (transfer.sources.size() == 1) limit = packet_bytes_;  // a copy to several places
   }
-  for (EngineRing& ring : rings_) {
-    const auto m2s = static_cast<uint32_t>(ring.m2s.size());
-    const auto s2m = static_cast<uint32_t>(ring.s2m.size());
-    const std::vector<Piece> parts = pieces(ring.engine, bytes, limit);
-    for (size_t i = 0; i < parts.size(); ++i) {
-      add_packet(&ring, sources, destination, parts[i], barrier && i == 0, i + 1 == parts.size());
+  uint64_t weight = weights_;  // word i of the table holds 2^i
+  for (uint32_t k = transfer.engines.count; k < kSignal; k *= 2) weight += kWord;
+  for (uint32_t i = 0; i < transfer.engines.count; ++i) {
+    EngineRing& ring = rings_[transfer.engines.first + i];
+    const std::vector<Piece> parts = pieces(i, transfer.engines.count, transfer.bytes, limit);
+    for (size_t p = 0; p < parts.size(); ++p) {
+      add_packet(&ring, transfer, parts[p], transfer.barrier && p == 0, p + 1 == parts.size());
     }
     // Engines without data report too, so that the waiter's count is always the same.
-    for (const uint64_t signal : signals) {
-      ring.m2s.push_back(desc::tx_copy(one_word_, kWord, kRingId));
+    uint32_t dmb = transfer.barrier && parts.empty() ? desc::kDmb : 0;
+    for (const uint64_t signal : transfer.signals) {
+      ring.m2s.push_back(desc::tx_copy(weight, kWord, kRingId, desc::kFirst | desc::kLast | dmb));
+      dmb = 0;
       ring.s2m.push_back(desc::rx(signal, kWord, kRingId));
     }
-    counts_[ring.engine] = {static_cast<uint32_t>(ring.m2s.size()) - m2s,
-                            static_cast<uint32_t>(ring.s2m.size()) - s2m};
   }
+}
+
+DoorbellCounts Descriptors::take_new(uint32_t engine) {
+  const EngineRing& ring = rings_[engine];
+  DoorbellCounts& old = announced_[engine];
+  const DoorbellCounts fresh{ring.m2s.size() - old.m2s, ring.s2m.size() - old.s2m};
+  old = {ring.m2s.size(), ring.s2m.size()};
+  return fresh;
+}
+
+std::vector<EngineRing> Descriptors::take() {
+  std::vector<EngineRing> out;
+  for (EngineRing& ring : rings_) {
+    if (!ring.m2s.empty()) out.push_back(std::move(ring));
+  }
+  return out;
 }
 
 }  // namespace ccl

@@ -1,324 +1,599 @@
-// From a schedule to one rank's CC program and DMA rings (collectives.md 3.1, 3.5; hardware
-// contract 5, 6). Per operation: tell the peers that the buffers are ready; issue the steps in
-// order, each when its producers have signalled; wait until own and foreign transfers on own
-// memory are over; complete. Producers signal by DMA writes to the consumer's semaphores, behind
-// the data in the same queue.
+// From a schedule to one rank's CC programs and DMA rings (collectives.md 3.1, 3.5; hardware
+// contract 5, 6). The first CC-core of the stream takes the trigger and triggers the others; each
+// issues the steps of its channels in the order of the list, each step when its waits are over, and
+// tells the first at the end, which completes the operation. Steps signal by DMA writes to the
+// waiters' semaphores, behind the data in the same queue; steps without bytes by stores of the
+// CC-core, with the value that all engines of a step together would add.
 #include "runtime/collectives/lowering.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "arch/contract/notification.h"
+#include "contract/regs/cc.h"
 #include "contract/regs/sem.h"
-#include "contract/regs/udma.h"
-#include "runtime/collectives/select.h"
 
 namespace ccl {
 namespace {
 
 using contract::AddressMap;
+using contract::cc_program::kThreads;
 using contract::cc_program::Op;
-using contract::cc_program::Record;
 
-constexpr uint32_t kSemaphores = 256;  // per block (hw-registers.md 4)
-constexpr uint32_t kMaxDoorbell = 0xFFFF;
+constexpr size_t kMaxSources = 16;
+constexpr size_t kMaxDestinations = 4;
+// Shorter programs stay as they are: a loop costs time per round.
+constexpr size_t kRollAbove = 64;
 
-base::Error invalid(const std::string& what) {
-  return {base::Fault::kUsage, kNrtInvalid, "collectives", what};
-}
-
-// Source and destination of one rank: 0 apart, 1 legal alias, error otherwise.
-base::Result<bool> aliases(const OpRequest& q, const RankResources& r, uint64_t index) {
-  if (r.src > UINT64_MAX - q.input_bytes || r.dst > UINT64_MAX - q.output_bytes) {
-    return invalid("a buffer of rank " + std::to_string(r.global_rank) + " wraps around");
-  }
-  if (r.src + q.input_bytes <= r.dst || r.dst + q.output_bytes <= r.src) return false;
-  if (q.input_bytes == 0) return false;
-  const bool legal = q.kind == OpKind::kAllReduce   ? r.src == r.dst
-                     : q.kind == OpKind::kAllGather ? r.src == r.dst + index * q.input_bytes
-                                                    : r.dst == r.src + index * q.output_bytes;
-  if (legal) return true;
-  return invalid(std::string(to_string(q.kind)) + ": source and destination of rank " +
-                 std::to_string(r.global_rank) + " overlap");
+base::Error resource(const std::string& what) {
+  return {base::Fault::kResource, kNrtResource, "collectives", what};
 }
 
 class Lowering {
  public:
-  Lowering(const OpRequest& request, const Schedule& schedule,
-           const std::vector<RankResources>& group, uint32_t own, const Completion& completion,
-           const PlanOptions& options)
-      : schedule_(schedule),
-        group_(group),
-        own_(own),
+  Lowering(const Schedule& schedule, const std::vector<RankResources>& members, uint32_t own,
+           const Completion& completion, const PlanOptions& options)
+      : shape_(schedule.shape),
+        steps_(schedule.steps(own)),
+        members_(members),
+        own_(members[own]),
+        own_index_(own),
         completion_(completion),
         options_(options),
-        signals_(schedule),
-        descriptors_(request, group[own], engines_of(schedule, own), options.packet_bytes),
-        ready_(group.size(), false),
-        consumed_(group.size(), 0) {}
+        layout_(schedule.shape, own_.engines(), own_.cc_count),
+        descriptors_(schedule.shape.request, own_.weights, own_.engines(), options.packet_bytes),
+        channels_(schedule.shape.channels),
+        taken_(schedule.shape.events.size(), 0) {}
 
   base::Result<Lowered> run() {
-    const auto ranks = static_cast<uint32_t>(group_.size());
-    if (options_.notify) emit(Op::kNotify, contract::cc_notify::kOpStart, 0);
-    for (uint32_t peer = 0; peer < ranks; ++peer) {
-      if (signals_.touches(peer, own_)) {
-        emit(Op::kSemAdd, 1, increment(peer, SemaphoreLayout::ready(own_)));
-      }
+    for (const Step& step : steps_) {
+      if (base::Status s = check(step); !s.ok()) return s.error();
     }
-    for (const Step& step : schedule_.steps) {
-      if (step.rank == own_ && !idle(step)) issue(step);
+    count_fan_outs();
+    start();
+    for (const Step& step : steps_) {
+      issue(step);
+      ++issuing_;
     }
-    finish(ranks);
-    if (program_.size() > contract::cc_program::kMaxRecords) {
-      return base::Error{base::Fault::kResource, kNrtResource, "collectives",
-                         "a program of " + std::to_string(program_.size()) +
-                             " records; a CC-core holds " +
-                             std::to_string(contract::cc_program::kMaxRecords)};
-    }
-    Lowered out;
-    out.algorithm = schedule_.algorithm;
-    out.queue = group_[own_].queue;
-    out.program = std::move(program_);
-    out.rings = descriptors_.take();
-    out.rings.erase(std::remove_if(out.rings.begin(), out.rings.end(),
-                                   [](const EngineRing& ring) { return ring.m2s.empty(); }),
-                    out.rings.end());
-    out.semaphores = semaphore_count(ranks);
-    out.channel_buffer = schedule_.channel_bytes;
-    return out;
+    finish();
+    return result();
   }
 
  private:
-  void emit(Op op, uint32_t imm, uint64_t address, uint8_t flags = 0) {
-    Record record;
-    record.op = static_cast<uint8_t>(op);
-    record.flags = flags;
-    record.imm = imm;
-    record.address = address;
-    program_.push_back(record);
+  struct Issued {  // by step of the list
+    uint32_t ordinal = 0;
+    bool data = false;
+    bool fan_out = false;
+    EngineRange engines;
+  };
+  struct Channel {
+    std::vector<bool> ordered;       // by ordinal: the step has bytes
+    uint32_t completed = 0;          // ordered steps waited for
+    uint32_t fanned_out = 0;         // fan-out steps in flight
+    uint32_t next_engine = 0;        // in the share
+    std::vector<uint32_t> followed;  // steps that later ones follow without a wait
+    // By engines: the last step with a DMB.
+    std::map<std::pair<uint32_t, uint32_t>, uint32_t> fences;
+  };
+
+  base::Error broken(const std::string& what) const {
+    return {base::Fault::kInternal, kNrtFailure, "collectives",
+            "schedule of rank " + std::to_string(own_index_) + ", step " +
+                std::to_string(checked_ - 1) + ": " + what};
   }
 
-  void wait(Op op, uint32_t semaphore, uint32_t value) {
-    emit(op, value, group_[own_].semaphore_base + semaphore,
-         static_cast<uint8_t>(contract::cc_program::Cond::kGe) |
-             contract::cc_program::flag::kSubtract);
+  // Schedules may come from files: whatever would index outside something is refused.
+  base::Status check(const Step& step) {
+    const uint32_t at = checked_++;
+    if (step.channel >= shape_.channels) return broken("channel");
+    for (const Wait& wait : step.waits) {
+      if (wait.event >= shape_.events.size()) return broken("event of a wait");
+      if (shape_.events[wait.event].channel != step.channel) {
+        return broken("waits for an event of another channel");
+      }
+    }
+    for (const Signal& signal : step.signals) {
+      if (signal.rank >= members_.size()) return broken("rank of a signal");
+      if (signal.event >= shape_.events.size()) return broken("event of a signal");
+      if (step.fan_out && shape_.events[signal.event].lane) return broken("fan-out into a lane");
+    }
+    for (const uint32_t before : step.after) {
+      if (before >= at) return broken("after a later step");
+      if (steps_[before].channel != step.channel) return broken("after another channel's step");
+    }
+    if (step.bytes == 0) return {};
+    if (step.sources.empty() || step.sources.size() > kMaxSources) return broken("sources");
+    if (step.destinations.empty() || step.destinations.size() > kMaxDestinations) {
+      return broken("destinations");
+    }
+    if (step.bytes > shape_.largest_step) return broken("more bytes than announced");
+    for (const std::vector<Range>* ranges : {&step.sources, &step.destinations}) {
+      for (const Range& range : *ranges) {
+        if (range.rank >= members_.size()) return broken("rank of a range");
+        const uint64_t size = buffer_bytes(range.buffer);
+        if (range.offset > size || step.bytes > size - range.offset) return broken("range");
+      }
+    }
+    return {};
   }
 
-  // `local` of `rank`, as this rank's engines and CC-core address it.
+  uint64_t buffer_bytes(Buffer buffer) const {
+    switch (buffer) {
+      case Buffer::kInput:
+      case Buffer::kSecond:
+        return shape_.request.input_bytes;
+      case Buffer::kOutput:
+        return shape_.request.output_bytes;
+      case Buffer::kChannel:
+        return shape_.channel_bytes;
+    }
+    return 0;
+  }
+
+  // `local` of `rank`, as this rank's engines and CC-cores address it.
   uint64_t reach(uint32_t rank, uint64_t local) const {
-    if (group_[rank].chip == group_[own_].chip) return local;
-    return AddressMap{group_[own_].gen}.peer_address(group_[rank].chip, local);
+    if (members_[rank].chip == own_.chip) return local;
+    return own_.map().peer_address(members_[rank].chip, local);
   }
 
-  uint64_t increment(uint32_t rank, uint32_t semaphore) const {
-    const uint64_t index = group_[rank].semaphore_base + semaphore;
-    return reach(rank, group_[rank].cc_window + contract::topsp::kSemaphores + contract::sem::kInc +
-                           index * contract::sem::kIncStride);
+  static uint64_t increment(const RankResources& r, uint32_t slot, uint32_t semaphore) {
+    return r.cc_window(slot) + contract::topsp::kSemaphores + contract::sem::kInc +
+           static_cast<uint64_t>(semaphore) * contract::sem::kIncStride;
   }
 
   uint64_t address(const Range& range) const {
-    const RankResources& r = group_[range.rank];
+    const RankResources& r = members_[range.rank];
     const uint64_t base = range.buffer == Buffer::kInput    ? r.src
+                          : range.buffer == Buffer::kSecond ? r.second
                           : range.buffer == Buffer::kOutput ? r.dst
                                                             : r.channel_buffer;
     return reach(range.rank, base + range.offset);
   }
 
-  // A local copy onto itself (all-gather in place) that nobody waits for.
-  bool idle(const Step& step) const {
-    return step.sources.size() == 1 && address(step.sources[0]) == address(step.destination) &&
-           signals_.waiters(step.id).empty();
+  // Has bytes to move; a copy onto itself (all-gather in place) has none.
+  bool moves(const Step& step) const {
+    if (step.bytes == 0) return false;
+    const bool copy = step.sources.size() == 1 && step.destinations.size() == 1;
+    return !copy || address(step.sources[0]) != address(step.destinations[0]);
   }
 
-  void require_ready(uint32_t peer) {
-    if (peer == own_ || ready_[peer]) return;
-    ready_[peer] = true;
-    wait(Op::kSemWait, SemaphoreLayout::ready(peer), 1);
+  ProgramWriter& program(uint32_t channel) {
+    return writer(layout_.slot(channel), layout_.thread(channel));
+  }
+  ProgramWriter& writer(uint32_t slot, uint32_t thread) {
+    return programs_[slot * kThreads + thread];
   }
 
-  // All signals of `peer` up to number `last`, in order: two of them may share a semaphore.
-  void consume(uint32_t peer, uint32_t last) {
-    const uint32_t engines = engines_of(schedule_, peer);
-    for (; consumed_[peer] <= last; ++consumed_[peer]) {
-      wait(Op::kSemWait, SemaphoreLayout::data(peer, consumed_[peer]), engines);
+  // ---- Waiting
+
+  void wait_done(uint32_t channel, uint32_t semaphore, uint32_t value) {
+    const CcResources& cc = own_.cc[layout_.slot(channel)];
+    program(channel).wait(Op::kDmaWait, cc.completion_base + semaphore, value);
+  }
+
+  // Ordered steps up to this one.
+  void complete_through(uint32_t channel, uint32_t ordinal) {
+    Channel& c = channels_[channel];
+    for (; c.completed <= ordinal; ++c.completed) {
+      if (!c.ordered[c.completed]) continue;
+      wait_done(channel, layout_.done(channel, c.completed), kSignal);
     }
   }
 
-  void complete_through(uint32_t own_step) {
-    for (; completed_ <= own_step; ++completed_) {
-      wait(Op::kDmaWait, SemaphoreLayout::done(completed_), engines_of(schedule_, own_));
+  void complete_fan_out(uint32_t channel) {
+    uint32_t& steps = channels_[channel].fanned_out;
+    if (steps == 0) return;
+    wait_done(channel, layout_.fan_out(channel), steps * kSignal);
+    steps = 0;
+  }
+
+  void wait_event(const Wait& wait) {
+    const Event& event = shape_.events[wait.event];
+    const uint32_t base = own_.cc[layout_.slot(event.channel)].signal_base;
+    if (event.lane) {
+      for (uint32_t i = 0; i < wait.signals; ++i) {
+        const uint32_t n = taken_[wait.event]++;
+        program(event.channel).wait(Op::kSemWait, base + layout_.signal(wait.event, n), kSignal);
+      }
+    } else if (wait.signals != 0) {
+      program(event.channel)
+          .wait(Op::kSemWait, base + layout_.signal(wait.event, 0), wait.signals * kSignal);
     }
   }
 
-  // True if the parts of `step` and `before` on different engines do not meet: equal cuts, and
-  // every pair of overlapping ranges coincides. Then queue order with a DMB is enough.
-  bool same_engine_only(const Step& before, const Step& step) const {
-    if (before.bytes != step.bytes) return false;
-    const auto meets_badly = [&](const Range& a, const Range& b) {
-      const uint64_t pa = address(a);
-      const uint64_t pb = address(b);
-      return pa != pb && pa < pb + step.bytes && pb < pa + step.bytes;
-    };
-    for (const Range& source : step.sources) {
-      if (meets_badly(before.destination, source)) return false;
-    }
-    for (const Range& source : before.sources) {
-      if (meets_badly(source, step.destination)) return false;
-    }
-    return !meets_badly(before.destination, step.destination);
+  // ---- Order within a channel
+
+  bool in_flight(const Step& step, uint32_t before) const {
+    const Issued& issued = issued_[before];
+    if (!issued.data) return false;
+    const Channel& c = channels_[step.channel];
+    return issued.fan_out ? c.fanned_out != 0 : issued.ordinal >= c.completed;
   }
 
-  void issue(const Step& step) {
-    const auto index = static_cast<uint32_t>(own_steps_.size());
-    require_ready(step.destination.rank);
-    for (const Range& source : step.sources) require_ready(source.rank);
-    for (const uint32_t waiter : signals_.waiters(step.id)) require_ready(waiter);
-    if (index >= kWindow) complete_through(index - kWindow);
-    bool barrier = false;
-    for (const uint32_t id : step.after) barrier = depend(step, id) || barrier;
+  // What it takes that a step starts when an earlier one, whose engines it uses too, is complete.
+  enum class Order : uint8_t {
+    kQueue,  // nothing: they touch different bytes, and signals follow the data of their queue
+    kFence,  // a DMB, if they use the same engines: what they share is on one engine
+    kWait,   // the CC-core waits
+  };
 
-    std::vector<uint64_t> sources;
-    for (const Range& source : step.sources) sources.push_back(address(source));
-    descriptors_.add_step(sources, address(step.destination), step.bytes, barrier,
-                          completion_writes(step, index));
-    own_steps_.push_back(step.id);
-    advance();
-  }
-
-  // Makes `step` follow step `id`; true if a DMB in the queue is what orders them.
-  bool depend(const Step& step, uint32_t id) {
-    const Step& before = schedule_.steps[id];
-    if (before.rank != own_) {
-      consume(before.rank, signals_.number(id, own_));
-      return false;
-    }
-    const auto at = std::find(own_steps_.begin(), own_steps_.end(), id);
-    if (at == own_steps_.end()) return false;  // idle: nothing moves
-    const auto index = static_cast<uint32_t>(at - own_steps_.begin());
-    if (index < completed_) return false;
-    if (same_engine_only(before, step)) return true;
-    complete_through(index);
-    return false;
-  }
-
-  // Where every engine reports the end of its part: consumers, peers whose memory this rank leaves
-  // alone from here on, and last the own CC-core (its count implies the others).
-  std::vector<uint64_t> completion_writes(const Step& step, uint32_t index) const {
-    std::vector<uint64_t> out;
-    for (const uint32_t waiter : signals_.waiters(step.id)) {
-      out.push_back(
-          increment(waiter, SemaphoreLayout::data(own_, signals_.number(step.id, waiter))));
-    }
-    for (uint32_t peer = 0; peer < group_.size(); ++peer) {
-      if (signals_.touches(own_, peer) && signals_.last_touch(own_, peer) == step.id) {
-        out.push_back(increment(peer, SemaphoreLayout::end(own_)));
+  // Ranges that overlap: none, the same ones with equal cuts over the engines, or any.
+  Order meet(const std::vector<Range>& a, uint64_t a_bytes, const std::vector<Range>& b,
+             uint64_t b_bytes, bool one_engine) const {
+    Order order = Order::kQueue;
+    for (const Range& x : a) {
+      for (const Range& y : b) {
+        const uint64_t px = address(x);
+        const uint64_t py = address(y);
+        if (px >= py + b_bytes || py >= px + a_bytes) continue;
+        if (!one_engine && (px != py || a_bytes != b_bytes)) return Order::kWait;
+        order = Order::kFence;
       }
     }
-    out.push_back(increment(own_, SemaphoreLayout::done(index)));
+    return order;
+  }
+
+  Order order_of(uint32_t id, const Step& step, const EngineRange& engines) const {
+    const Step& before = steps_[id];
+    const EngineRange& used = issued_[id].engines;
+    const bool same = used.first == engines.first && used.count == engines.count;
+    // Its signals say that the earlier step is complete, so they must follow all of its parts.
+    const bool covered =
+        engines.first <= used.first && used.first + used.count <= engines.first + engines.count;
+    if (!covered) return Order::kWait;
+    const bool one = engines.count == 1;
+    const Order order =
+        std::max({meet(before.destinations, before.bytes, step.sources, step.bytes, one),
+                  meet(before.sources, before.bytes, step.destinations, step.bytes, one),
+                  meet(before.destinations, before.bytes, step.destinations, step.bytes, one)});
+    return order == Order::kFence && !same ? Order::kWait : order;
+  }
+
+  // Steps take the engines of the share in turns.
+  EngineRange next_engines(const Step& step) {
+    const uint32_t together = step.fan_out ? fan_outs_[issuing_] : 1;
+    EngineRange engines{layout_.first_engine(step.channel),
+                        layout_.engines_of(step.bytes, together)};
+    uint32_t& next = channels_[step.channel].next_engine;
+    next = (next + engines.count - 1) / engines.count * engines.count % layout_.share();
+    engines.first += next;
+    next += engines.count;
+    return engines;
+  }
+
+  // For every fan-out step, how many of its channel are in flight together.
+  void count_fan_outs() {
+    fan_outs_.assign(steps_.size(), 0);
+    std::vector<std::vector<uint32_t>> together(shape_.channels);
+    const auto close = [&](uint32_t channel) {
+      for (const uint32_t at : together[channel]) {
+        fan_outs_[at] = static_cast<uint32_t>(together[channel].size());
+      }
+      together[channel].clear();
+    };
+    for (uint32_t at = 0; at < steps_.size(); ++at) {
+      const Step& step = steps_[at];
+      // What a fan-out or its successors wait for, or what stands between, ends a row.
+      if (!step.fan_out || !step.after.empty() || !step.waits.empty()) close(step.channel);
+      if (step.fan_out && step.bytes != 0) together[step.channel].push_back(at);
+    }
+    for (uint32_t c = 0; c < shape_.channels; ++c) close(c);
+  }
+
+  // The steps that this one must follow: its own `after`, and what earlier steps of the channel
+  // follow without having been waited for: steps start in their order.
+  std::vector<uint32_t> predecessors(const Step& step) {
+    std::vector<uint32_t>& followed = channels_[step.channel].followed;
+    for (const uint32_t id : step.after) {
+      if (std::find(followed.begin(), followed.end(), id) == followed.end()) followed.push_back(id);
+    }
+    return followed;
+  }
+
+  void forget_completed(const Step& step) {
+    std::vector<uint32_t>& followed = channels_[step.channel].followed;
+    followed.erase(std::remove_if(followed.begin(), followed.end(),
+                                  [&](uint32_t id) { return !in_flight(step, id); }),
+                   followed.end());
+  }
+
+  // Engines that can queue the step behind one that it follows: those, or more that contain them.
+  EngineRange engines_behind(const EngineRange& used, const Step& step) const {
+    EngineRange engines = used;
+    engines.count = std::max(used.count, layout_.engines_of(step.bytes, 1));
+    const uint32_t base = layout_.first_engine(step.channel);
+    engines.first = base + (used.first - base) / engines.count * engines.count;
+    return engines;
+  }
+
+  // Makes a step with bytes follow its predecessors: chooses its engines, true if it needs a DMB.
+  bool follow(const Step& step, EngineRange* engines) {
+    const std::vector<uint32_t> ids = predecessors(step);
+    // A fan-out spreads over the engines: its steps do not queue behind one of them.
+    const bool spread = step.fan_out && fan_outs_[issuing_] > 1;
+    const auto leader = std::find_if(ids.begin(), ids.end(), [&](uint32_t id) {
+      return in_flight(step, id) && !issued_[id].fan_out;
+    });
+    *engines = spread || leader == ids.end() ? next_engines(step)
+                                             : engines_behind(issued_[*leader].engines, step);
+    bool barrier = false;
+    for (const uint32_t id : ids) {
+      if (!in_flight(step, id)) continue;
+      const Order order = order_of(id, step, *engines);
+      if (spread || issued_[id].fan_out || order == Order::kWait) {
+        complete(step.channel, id);
+      } else if (order == Order::kFence && !fenced(step.channel, *engines, id)) {
+        barrier = true;
+      }
+    }
+    forget_completed(step);
+    if (barrier) channels_[step.channel].fences[key(*engines)] = issuing_;
+    return barrier;
+  }
+
+  static std::pair<uint32_t, uint32_t> key(const EngineRange& engines) {
+    return {engines.first, engines.count};
+  }
+
+  // A later step than `id` on these engines has a DMB: what comes now queues behind it.
+  bool fenced(uint32_t channel, const EngineRange& engines, uint32_t id) const {
+    const auto fence = channels_[channel].fences.find(key(engines));
+    return fence != channels_[channel].fences.end() && fence->second > id;
+  }
+
+  void complete(uint32_t channel, uint32_t id) {
+    if (issued_[id].fan_out) return complete_fan_out(channel);
+    complete_through(channel, issued_[id].ordinal);
+  }
+
+  // ---- Steps
+
+  // Increment windows of the step's signals, in the order in which lanes count them.
+  std::vector<uint64_t> targets(const Step& step) {
+    std::vector<uint64_t> out;
+    for (const Signal& signal : step.signals) {
+      const Event& event = shape_.events[signal.event];
+      const uint32_t n = event.lane ? sent_[{signal.rank, signal.event}]++ : 0;
+      const RankResources& r = members_[signal.rank];
+      const uint32_t slot = layout_.slot(event.channel);
+      out.push_back(
+          reach(signal.rank,
+                increment(r, slot, r.cc[slot].signal_base + layout_.signal(signal.event, n))));
+    }
     return out;
   }
 
-  // Doorbells for the descriptors of the last step.
-  void advance() {
-    const auto& counts = descriptors_.counts();
-    const bool equal = std::all_of(counts.begin(), counts.end(), [&](const auto& c) {
-      return c.m2s == counts[0].m2s && c.s2m == counts[0].s2m;
-    });
-    const RankResources& r = group_[own_];
-    const uint64_t queue = contract::udma::kM2sQ + r.queue * contract::udma::kM2sQStride;
-    if (equal && counts.size() == contract::kDmaPerNc && r.broadcast != 0) {
-      ring_doorbell(r.broadcast + queue, counts[0]);
-      return;
+  void issue(const Step& step) {
+    Channel& channel = channels_[step.channel];
+    Issued issued;
+    issued.data = moves(step);
+    issued.fan_out = step.fan_out;
+    issued.ordinal = static_cast<uint32_t>(channel.ordered.size());
+    if (!step.fan_out && issued.ordinal >= kWindow) {
+      complete_through(step.channel, issued.ordinal - kWindow);
     }
-    for (size_t e = 0; e < counts.size(); ++e) ring_doorbell(r.udma[e] + queue, counts[e]);
+    Transfer transfer;
+    if (issued.data) {
+      transfer.barrier = follow(step, &transfer.engines);
+    } else {
+      for (const uint32_t id : predecessors(step)) {
+        if (in_flight(step, id)) complete(step.channel, id);
+      }
+      forget_completed(step);
+    }
+    for (const Wait& wait : step.waits) wait_event(wait);
+    transfer.signals = targets(step);
+    issued.engines = transfer.engines;
+    if (!step.fan_out) channel.ordered.push_back(issued.data);
+    if (step.fan_out && issued.data) ++channel.fanned_out;
+    issued_.push_back(issued);
+    if (issued.data) return move(step, std::move(transfer));
+    for (const uint64_t target : transfer.signals) {
+      program(step.channel).emit(Op::kSemAdd, kSignal, target);
+    }
   }
 
-  void ring_doorbell(uint64_t queue, const Descriptors::Counts& counts) {
-    const uint32_t parts = (std::max(counts.m2s, counts.s2m) + kMaxDoorbell - 1) / kMaxDoorbell;
-    for (uint32_t i = 0; i < parts; ++i) {
-      const uint32_t m2s = counts.m2s * (i + 1) / parts - counts.m2s * i / parts;
-      const uint32_t s2m = counts.s2m * (i + 1) / parts - counts.s2m * i / parts;
-      emit(Op::kDmaAdvance, s2m << 16 | m2s, queue);
+  void move(const Step& step, Transfer transfer) {
+    for (const Range& range : step.sources) transfer.sources.push_back(address(range));
+    for (const Range& range : step.destinations) transfer.destinations.push_back(address(range));
+    transfer.bytes = step.bytes;
+    // Last the own CC-core: its count implies the others.
+    const uint32_t slot = layout_.slot(step.channel);
+    const uint32_t semaphore = step.fan_out ? layout_.fan_out(step.channel)
+                                            : layout_.done(step.channel, issued_.back().ordinal);
+    transfer.signals.push_back(increment(own_, slot, own_.cc[slot].completion_base + semaphore));
+    descriptors_.add(transfer);
+    for (uint32_t i = 0; i < transfer.engines.count; ++i) {
+      const uint32_t engine = transfer.engines.first + i;
+      program(step.channel).ring(engine, descriptors_.take_new(engine));
     }
   }
 
-  void finish(uint32_t ranks) {
-    if (!own_steps_.empty()) complete_through(static_cast<uint32_t>(own_steps_.size()) - 1);
-    for (uint32_t peer = 0; peer < ranks; ++peer) {
-      if (!signals_.touches(peer, own_)) continue;
-      if (signals_.count(peer, own_) != 0) consume(peer, signals_.count(peer, own_) - 1);
-      wait(Op::kSemWait, SemaphoreLayout::end(peer), engines_of(schedule_, peer));
+  // ---- Frame of the programs
+
+  // CC-cores with steps, besides the first.
+  std::vector<uint32_t> helpers() const {
+    std::vector<bool> used(own_.cc_count, false);
+    for (const Step& step : steps_) used[layout_.slot(step.channel)] = true;
+    std::vector<uint32_t> out;
+    for (uint32_t slot = 1; slot < own_.cc_count; ++slot) {
+      if (used[slot]) out.push_back(slot);
     }
-    if (options_.notify) emit(Op::kNotify, contract::cc_notify::kOpEnd, 0);
-    emit(Op::kDone, completion_.value, completion_.address);
+    return out;
   }
 
-  const Schedule& schedule_;
-  const std::vector<RankResources>& group_;
-  uint32_t own_;
+  // Threads of a CC-core with steps, besides the first.
+  std::vector<uint32_t> threads(uint32_t slot) const {
+    std::vector<bool> used(kThreads, false);
+    for (const Step& step : steps_) {
+      if (layout_.slot(step.channel) == slot) used[layout_.thread(step.channel)] = true;
+    }
+    std::vector<uint32_t> out;
+    for (uint32_t thread = 1; thread < kThreads; ++thread) {
+      if (used[thread]) out.push_back(thread);
+    }
+    return out;
+  }
+
+  void start() {
+    for (uint32_t i = 0; i < own_.cc_count * kThreads; ++i) {
+      programs_.emplace_back(own_, options_.broadcast);
+    }
+    for (const uint32_t slot : helpers()) {
+      writer(0, 0).emit(Op::kWrite, options_.triggers[slot],
+                        own_.cc_window(slot) + contract::cc::kTrigger);
+    }
+    if (options_.notify) writer(0, 0).emit(Op::kNotify, contract::cc_notify::kOpStart, 0);
+    for (uint32_t slot = 0; slot < own_.cc_count; ++slot) {
+      // Where the thread's program begins is known at the end.
+      for (const uint32_t thread : threads(slot)) writer(slot, 0).emit(Op::kFork, thread, 0);
+    }
+  }
+
+  void finish() {
+    for (uint32_t c = 0; c < shape_.channels; ++c) {
+      if (!channels_[c].ordered.empty()) {
+        complete_through(c, static_cast<uint32_t>(channels_[c].ordered.size()) - 1);
+      }
+      complete_fan_out(c);
+    }
+    for (uint32_t slot = 0; slot < own_.cc_count; ++slot) {
+      const std::vector<uint32_t> others = threads(slot);
+      const uint32_t ended = own_.cc[slot].completion_base + Layout::threads_end();
+      for (const uint32_t thread : others) {
+        writer(slot, thread).emit(Op::kSemAdd, 1, increment(own_, slot, ended));
+        writer(slot, thread).emit(Op::kEnd, 0, 0);
+      }
+      if (others.empty()) continue;
+      writer(slot, 0).wait(Op::kSemWait, ended, static_cast<uint32_t>(others.size()));
+    }
+    const std::vector<uint32_t> others = helpers();
+    const uint32_t join = own_.cc[0].completion_base + Layout::join();
+    for (const uint32_t slot : others) {
+      writer(slot, 0).emit(Op::kDone, 1, increment(own_, 0, join));
+    }
+    if (!others.empty()) {
+      writer(0, 0).wait(Op::kSemWait, join, static_cast<uint32_t>(others.size()));
+    }
+    if (options_.notify) writer(0, 0).emit(Op::kNotify, contract::cc_notify::kOpEnd, 0);
+    writer(0, 0).emit(Op::kDone, completion_.value, completion_.address);
+  }
+
+  // The programs of a CC-core's threads, one behind the other, first to last.
+  CcProgram join_threads(uint32_t slot) {
+    CcProgram all = rolled(writer(slot, 0).take());
+    for (const uint32_t thread : threads(slot)) {
+      const auto begin = static_cast<uint32_t>(all.size());
+      for (contract::cc_program::Record& record : all) {
+        const bool fork = record.op == static_cast<uint8_t>(Op::kFork) && record.address == 0;
+        if (fork && record.imm == thread) {
+          record.imm = begin;
+          record.address = 1;  // not looked at by the CC-core: found
+          break;
+        }
+      }
+      CcProgram program = rolled(writer(slot, thread).take());
+      relocate(&program, begin);
+      all.insert(all.end(), program.begin(), program.end());
+    }
+    return all;
+  }
+
+  static CcProgram rolled(CcProgram program) {
+    return program.size() > kRollAbove ? roll_loops(program) : program;
+  }
+
+  base::Result<Lowered> result() {
+    Lowered out;
+    out.algorithm = shape_.algorithm;
+    out.queue = own_.queue;
+    out.channel_buffer = shape_.channel_bytes;
+    out.rings = descriptors_.take();
+    for (uint32_t slot = 0; slot < own_.cc_count; ++slot) {
+      CcProgram program = join_threads(slot);
+      if (program.size() > contract::cc_program::kMaxRecords) {
+        return resource("a program of " + std::to_string(program.size()) +
+                        " records; a CC-core holds " +
+                        std::to_string(contract::cc_program::kMaxRecords));
+      }
+      out.programs.push_back(std::move(program));
+    }
+    return out;
+  }
+
+  const Shape& shape_;
+  Steps steps_;
+  const std::vector<RankResources>& members_;
+  const RankResources& own_;
+  uint32_t own_index_;
   Completion completion_;
   PlanOptions options_;
-  Signals signals_;
+  Layout layout_;
   Descriptors descriptors_;
-  std::vector<bool> ready_;         // peers whose readiness was waited for
-  std::vector<uint32_t> consumed_;  // per peer: signals waited for
-  std::vector<uint32_t> own_steps_;
-  uint32_t completed_ = 0;  // own steps waited for
-  std::vector<Record> program_;
+  std::vector<ProgramWriter> programs_;  // by CC-core and thread
+  std::vector<Channel> channels_;
+  std::vector<Issued> issued_;
+  std::vector<uint32_t> taken_;                             // by event: signals of a lane
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> sent_;  // by rank and event: signals to a lane
+  std::vector<uint32_t> fan_outs_;                          // by step
+  uint32_t checked_ = 0;
+  uint32_t issuing_ = 0;  // index of the step
 };
 
-base::Status check_resources(const RankResources& r, const RankResources& own, uint32_t ranks,
-                             uint64_t channel_bytes) {
+base::Error invalid(const std::string& what) {
+  return {base::Fault::kUsage, kNrtInvalid, "collectives", what};
+}
+
+base::Status check_member(const RankResources& r, const RankResources& own, const Needs& needs) {
   const std::string who = "rank " + std::to_string(r.global_rank);
   if (r.gen != own.gen) return invalid(who + " is of another device generation");
-  if (r.queue >= contract::kQueuesPerEngine) return invalid(who + ": queue number");
-  if (r.semaphore_base + semaphore_count(ranks) > kSemaphores) {
-    return base::Error{base::Fault::kResource, kNrtResource, "collectives",
-                       who + ": a group of " + std::to_string(ranks) + " ranks needs " +
-                           std::to_string(semaphore_count(ranks)) + " semaphores from " +
-                           std::to_string(r.semaphore_base) + ", a CC-core has 256"};
+  if (r.lnc != own.lnc) return invalid(who + " has another number of cores per logical core");
+  if (r.cc_count != own.cc_count) return invalid(who + " has another number of CC-cores");
+  if (r.signals < needs.signals) {
+    return resource(who + " provides " + std::to_string(r.signals) + " semaphores, " +
+                    std::to_string(needs.signals) + " are needed");
   }
-  if (channel_bytes != 0 && r.channel_buffer == 0) {
-    return invalid(who + " has no channel buffer; " + std::to_string(channel_bytes) +
-                   " bytes are needed");
+  for (uint32_t i = 0; i < r.cc_count; ++i) {
+    if (r.cc[i].signal_base + needs.signals > kSemaphores) return invalid(who + ": semaphores");
+  }
+  if (r.channel_bytes < needs.channel_bytes) {
+    return invalid(who + " has a channel buffer of " + std::to_string(r.channel_bytes) +
+                   " bytes; " + std::to_string(needs.channel_bytes) + " are needed");
   }
   return {};
 }
 
 }  // namespace
 
-uint32_t semaphore_count(uint32_t ranks) {
-  return SemaphoreLayout::count(ranks);
-}
-
-base::Result<Lowered> plan(const OpRequest& request, const std::vector<RankResources>& group,
-                           uint32_t own, const Completion& completion, const PlanOptions& options) {
-  if (own >= group.size()) return invalid("own index is outside the group");
+base::Result<Lowered> lower(const Schedule& schedule, const std::vector<RankResources>& members,
+                            uint32_t own, const Completion& completion,
+                            const PlanOptions& options) {
+  if (own >= members.size() || members.size() != schedule.shape.ranks) {
+    return invalid("a schedule of " + std::to_string(schedule.shape.ranks) + " ranks for " +
+                   std::to_string(members.size()));
+  }
   if (options.packet_bytes < 64 || options.packet_bytes > contract::desc::kMaxLength) {
     return invalid("packets of " + std::to_string(options.packet_bytes) +
                    " bytes; expected 64 to 65536");
   }
-  const auto ranks = static_cast<uint32_t>(group.size());
-  bool in_place = false;
-  bool same_chip = true;
-  std::set<uint32_t> seen;
-  for (uint32_t i = 0; i < ranks; ++i) {
-    if (!seen.insert(group[i].global_rank).second) {
-      return invalid("rank " + std::to_string(group[i].global_rank) + " is in the group twice");
+  const RankResources& r = members[own];
+  if (r.queue >= contract::kQueuesPerEngine) return invalid("queue " + std::to_string(r.queue));
+  if (r.cc_count == 0 || r.cc_count > kMaxCcCores || r.lnc == 0 || r.lnc > kMaxLnc) {
+    return invalid("number of CC-cores or cores");
+  }
+  for (const Event& event : schedule.shape.events) {
+    if (event.channel >= schedule.shape.channels) return invalid("channel of an event");
+  }
+  const Needs needs = needs_of(schedule.shape, r.engines(), r.cc_count);
+  for (uint32_t i = 0; i < r.cc_count; ++i) {
+    if (r.cc[i].completion_base + needs.completions > kSemaphores) {
+      return resource("no semaphores are left for the own steps of a CC-core");
     }
-    const base::Result<bool> alias = aliases(request, group[i], i);
-    if (!alias) return alias.error();
-    in_place = in_place || *alias;
-    same_chip = same_chip && group[i].chip == group[own].chip;
   }
-  const base::Result<Schedule> schedule =
-      make_schedule(request, ranks, in_place, same_chip, options.algo_override);
-  if (!schedule) return schedule.error();
-  for (const RankResources& r : group) {
-    base::Status status = check_resources(r, group[own], ranks, schedule->channel_bytes);
-    if (!status) return status.error();
+  for (const RankResources& member : members) {
+    if (base::Status s = check_member(member, r, needs); !s.ok()) return s.error();
   }
-  return Lowering(request, *schedule, group, own, completion, options).run();
+  return Lowering(schedule, members, own, completion, options).run();
 }
 
 }  // namespace ccl

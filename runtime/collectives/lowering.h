@@ -1,95 +1,139 @@
-// Lowering of one rank's part of a schedule, in three parts: how steps become descriptors
-// (Descriptors), which signals travel between ranks (Signals), and the CC program that ties them
-// together (lowering.cpp).
+// Lowering of one rank's part of a schedule, in four parts: which CC-core, engines and semaphores a
+// channel has (Layout), how steps become descriptors (Descriptors), how a program is written
+// (ProgramWriter), and what ties them together (lowering.cpp).
 #pragma once
 
 #include <vector>
 
 #include "runtime/collectives/ccl.h"
-#include "runtime/collectives/schedule.h"
 
 namespace ccl {
 
-// Own steps in flight per rank: step i is issued only when step i - kWindow is complete, so that a
-// semaphore never mixes the contributions of engines to two steps.
+// Ordered steps in flight per channel: step i is issued only when step i - kWindow is complete, so
+// that a semaphore never mixes the contributions of engines to two steps.
 constexpr uint32_t kWindow = 4;
 
-// Semaphore numbers of a rank, from its semaphore_base: kWindow completion counters of own steps,
-// then per peer {ready, end, kWindow data counters}.
-struct SemaphoreLayout {
-  static constexpr uint32_t kPerPeer = 2 + kWindow;
-  static constexpr uint32_t done(uint32_t own_step) { return own_step % kWindow; }
-  static constexpr uint32_t ready(uint32_t peer) { return kWindow + peer * kPerPeer; }
-  static constexpr uint32_t end(uint32_t peer) { return ready(peer) + 1; }
-  static constexpr uint32_t data(uint32_t peer, uint32_t signal) {
-    return ready(peer) + 2 + signal % kWindow;
-  }
-  static constexpr uint32_t count(uint32_t ranks) { return kWindow + ranks * kPerPeer; }
-};
+// What a signal adds to a semaphore in total: each of the k engines of a step adds kSignal / k.
+constexpr uint32_t kSignal = 32;
 
-// Engines a rank spreads its steps over; the same for all its steps of one operation.
-uint32_t engines_of(const Schedule& schedule, uint32_t rank);
-
-// Who tells whom what, derived from the schedule alone, so that all ranks agree.
-class Signals {
+// What all ranks agree on besides the shape: follows from the shape, the number of engines of a
+// rank, and the number of CC-cores of the stream.
+class Layout {
  public:
-  explicit Signals(const Schedule& schedule);
+  Layout(const Shape& shape, uint32_t engines, uint32_t cc_count);
 
-  // `by` reads, writes or signals `of`: `of` must be ready before and is told about the end.
-  bool touches(uint32_t by, uint32_t of) const { return touches_[by * ranks_ + of]; }
-  // Ranks that wait for this step.
-  const std::vector<uint32_t>& waiters(uint32_t step) const { return waiters_[step]; }
-  // Number of a step among those that `from` signals to `to`; the step must be one of them.
-  uint32_t number(uint32_t step, uint32_t to) const;
-  // How many signals `from` sends to `to` in one operation.
-  uint32_t count(uint32_t from, uint32_t to) const { return counts_[from * ranks_ + to]; }
-  // Last step of `by` that touches `of`.
-  uint32_t last_touch(uint32_t by, uint32_t of) const { return last_[by * ranks_ + of]; }
+  // Channels share the engines equally, a power of two each.
+  uint32_t share() const { return share_; }
+  uint32_t first_engine(uint32_t channel) const { return channel * share_ % engines_; }
+  // Engines of a step of so many bytes that is one of `together` in flight: a power of two.
+  uint32_t engines_of(uint64_t bytes, uint32_t together) const;
+  // CC-core that runs the channel. Channels with a common engine have a common CC-core: the order
+  // of doorbells is the order of the ring.
+  uint32_t slot(uint32_t channel) const { return channel % engines_ % cc_count_; }
+  // Thread of that CC-core: channels do not wait for each other while there are threads enough.
+  uint32_t thread(uint32_t channel) const {
+    return channel % engines_ / cc_count_ % contract::cc_program::kThreads;
+  }
+
+  // Semaphores, from signal_base: of the n-th signal to an event.
+  uint32_t signal(uint32_t event, uint32_t n) const {
+    return events_[event] + (lanes_[event] ? n % kWindow : 0);
+  }
+  uint32_t signals() const { return signals_; }
+  // From completion_base: the end of the other CC-cores' programs, of the own threads; own steps.
+  static constexpr uint32_t join() { return 0; }
+  static constexpr uint32_t threads_end() { return 1; }
+  uint32_t done(uint32_t channel, uint32_t ordinal) const {
+    return channels_[channel] + ordinal % kWindow;
+  }
+  uint32_t fan_out(uint32_t channel) const { return channels_[channel] + kWindow; }
+  uint32_t completions() const { return completions_; }
 
  private:
-  void touch(uint32_t by, uint32_t of, uint32_t step);
+  uint32_t engines_;
+  uint32_t cc_count_;
+  uint32_t share_ = 1;
+  std::vector<uint32_t> events_;
+  std::vector<bool> lanes_;
+  std::vector<uint32_t> channels_;
+  uint32_t signals_ = 0;
+  uint32_t completions_ = 0;
+};
 
-  uint32_t ranks_;
-  std::vector<bool> touches_;
-  std::vector<uint32_t> last_;
-  std::vector<uint32_t> counts_;
-  std::vector<std::vector<uint32_t>> waiters_;
-  std::vector<std::vector<uint32_t>> numbers_;  // parallel to waiters_
+struct EngineRange {
+  uint32_t first = 0;
+  uint32_t count = 1;
+};
+
+struct DoorbellCounts {
+  uint64_t m2s = 0;
+  uint64_t s2m = 0;
+};
+
+// A step with addresses.
+struct Transfer {
+  std::vector<uint64_t> sources;
+  std::vector<uint64_t> destinations;
+  uint64_t bytes = 0;
+  EngineRange engines;
+  bool barrier = false;           // each engine's first packet waits for its queue to be idle (DMB)
+  std::vector<uint64_t> signals;  // increment windows: every engine adds its share behind its part
 };
 
 // Appends descriptors of one rank to its engines' rings.
 class Descriptors {
  public:
-  Descriptors(const OpRequest& request, const RankResources& own, uint32_t engines,
-              uint32_t packet_bytes);
+  Descriptors(const OpRequest& request, uint64_t weights, uint32_t engines, uint32_t packet_bytes);
 
-  // One step. `barrier`: its first packet waits for the queue to be idle (DMB). `signals`:
-  // addresses of increment windows that every engine adds 1 to when its part is complete.
-  void add_step(const std::vector<uint64_t>& sources, uint64_t destination, uint64_t bytes,
-                bool barrier, const std::vector<uint64_t>& signals);
-
-  // Descriptors that the last add_step() appended per engine.
-  struct Counts {
-    uint32_t m2s = 0;
-    uint32_t s2m = 0;
-  };
-  const std::vector<Counts>& counts() const { return counts_; }
-  std::vector<EngineRing> take() { return std::move(rings_); }
+  void add(const Transfer& transfer);
+  // What add() has appended to a ring since the last call.
+  DoorbellCounts take_new(uint32_t engine);
+  // Rings with descriptors.
+  std::vector<EngineRing> take();
 
  private:
   struct Piece {
     uint64_t offset = 0;
     uint32_t bytes = 0;
   };
-  std::vector<Piece> pieces(uint32_t engine, uint64_t bytes, uint32_t limit) const;
-  void add_packet(EngineRing* ring, const std::vector<uint64_t>& sources, uint64_t destination,
-                  const Piece& piece, bool barrier, bool last);
+  // Part `index` of `count` of a transfer.
+  std::vector<Piece> pieces(uint32_t index, uint32_t count, uint64_t bytes, uint32_t limit) const;
+  void add_packet(EngineRing* ring, const Transfer& transfer, const Piece& piece, bool barrier,
+                  bool last);
 
   OpRequest request_;
-  uint64_t one_word_;
+  uint64_t weights_;
   uint32_t packet_bytes_;
   std::vector<EngineRing> rings_;
-  std::vector<Counts> counts_;
+  std::vector<DoorbellCounts> announced_;
+};
+
+// The program of one CC-core. Doorbells wait for the next record of another kind, so that steps
+// that start together share them.
+class ProgramWriter {
+ public:
+  ProgramWriter(const RankResources& own, bool broadcast);
+
+  void emit(contract::cc_program::Op op, uint32_t imm, uint64_t address, uint8_t flags = 0);
+  // Waits for a local semaphore and subtracts.
+  void wait(contract::cc_program::Op op, uint32_t semaphore, uint32_t value);
+  void ring(uint32_t engine, const DoorbellCounts& counts);
+  bool empty() const { return program_.empty() && !pending_; }
+  CcProgram take();
+
+ private:
+  void put(contract::cc_program::Op op, uint32_t imm, uint64_t address, uint8_t flags = 0,
+           uint8_t a = 0, uint8_t b = 0);
+  void flush();
+  void flush_core(uint32_t core);
+  bool equal_counts(uint32_t first, uint32_t count) const;
+  void put_range(uint32_t first, uint32_t count, uint32_t value);
+
+  const RankResources& own_;
+  bool broadcast_;
+  bool pending_ = false;
+  std::vector<DoorbellCounts> counts_;  // by engine
+  CcProgram program_;
 };
 
 }  // namespace ccl

@@ -12,13 +12,16 @@ using contract::AddressMap;
 using contract::cc_program::Op;
 using contract::cc_program::Record;
 
-constexpr uint32_t kImageMagic = 0x31524343;  // "CCR1"
+constexpr uint32_t kImageMagic = 0x32524343;  // "CCR2"
+constexpr uint32_t kMaxChips = 1024;          // peer windows (docs/hardware-contract.md 1)
 
-// Fixed layout, little-endian; every field is 64 bits wide.
+// Fixed layout, little-endian; every field is 64 bits wide. Register windows are not sent: they
+// follow from the position, so a peer cannot point them elsewhere.
 struct Image {
-  uint64_t magic, global_rank, chip, nc, hbm, gen, cc_core, cc_window, semaphore_base, queue;
-  uint64_t udma[contract::kDmaPerNc];
-  uint64_t broadcast, one_word, src, dst, channel_buffer;
+  uint64_t magic, global_rank, chip, nc, lnc, gen, cc_count;
+  uint64_t cc_index[kMaxCcCores];
+  uint64_t signal_base[kMaxCcCores];
+  uint64_t signals, src, second, dst, channel_buffer, channel_bytes;
 };
 
 base::Error bad_field(const char* field) {
@@ -26,44 +29,69 @@ base::Error bad_field(const char* field) {
           std::string("resources of a peer: field '") + field + "' is out of range"};
 }
 
-}  // namespace
-
-RankResources resources_of(contract::Gen gen, uint32_t global_rank, uint32_t chip, uint32_t nc,
-                           uint32_t cc_core) {
-  const AddressMap map{gen};
-  RankResources r;
-  r.global_rank = global_rank;
-  r.chip = chip;
-  r.nc = nc;
-  r.hbm = map.hbm_of_nc(nc);
-  r.gen = gen;
-  r.cc_core = cc_core;
-  r.cc_window = map.topsp(cc_core).device;
-  for (uint32_t e = 0; e < contract::kDmaPerNc; ++e) {
-    r.udma[e] = map.udma(nc * contract::kDmaPerNc + e).device;
-  }
-  r.broadcast = map.broadcast(nc).device;
-  return r;
+// Addresses within a chip: what its peer window can express.
+bool local(const AddressMap& map, uint64_t address) {
+  return map.v2() ? address < 1ull << 44 : address < 1ull << 53 && !map.is_host(address);
 }
 
+// CC-cores of the rank's own NeuronCores, each once; unused slots are zero.
+const char* check_cc(const Image& image, const AddressMap& map) {
+  if (image.cc_count == 0 || image.cc_count > kMaxCcCores) return "cc_count";
+  if (image.signals > kSemaphores) return "signals";
+  for (uint32_t i = 0; i < kMaxCcCores; ++i) {
+    const uint64_t index = image.cc_index[i];
+    if (i >= image.cc_count) {
+      if (index != 0) return "cc_index";
+      if (image.signal_base[i] != 0) return "signal_base";
+      continue;
+    }
+    if (index >= map.topsps()) return "cc_index";
+    const uint32_t nc = map.nc_of_topsp(static_cast<uint32_t>(index));
+    if (nc < image.nc || nc >= image.nc + image.lnc) return "cc_index";
+    if (std::count(image.cc_index, image.cc_index + i, index) != 0) return "cc_index";
+    if (image.signal_base[i] > kSemaphores - image.signals) return "signal_base";
+  }
+  return nullptr;
+}
+
+const char* check(const Image& image) {
+  if (image.magic != kImageMagic) return "magic";
+  if (image.gen < 2 || image.gen > 4) return "gen";
+  const AddressMap map{static_cast<contract::Gen>(image.gen)};
+  if (image.global_rank > UINT32_MAX) return "global_rank";
+  if (image.chip >= kMaxChips) return "chip";
+  if (image.lnc == 0 || image.lnc > kMaxLnc) return "lnc";
+  if (image.nc >= map.ncs() || image.nc % image.lnc != 0) return "nc";
+  if (const char* field = check_cc(image, map)) return field;
+  if (!local(map, image.src)) return "src";
+  if (!local(map, image.second)) return "second";
+  if (!local(map, image.dst)) return "dst";
+  if (!local(map, image.channel_buffer)) return "channel_buffer";
+  if (!local(map, image.channel_bytes)) return "channel_bytes";
+  return nullptr;
+}
+
+}  // namespace
+
 std::vector<uint8_t> serialize(const RankResources& r) {
-  Image image{kImageMagic,
-              r.global_rank,
-              r.chip,
-              r.nc,
-              r.hbm,
-              static_cast<uint64_t>(r.gen),
-              r.cc_core,
-              r.cc_window,
-              r.semaphore_base,
-              r.queue,
-              {},
-              r.broadcast,
-              r.one_word,
-              r.src,
-              r.dst,
-              r.channel_buffer};
-  std::copy(r.udma.begin(), r.udma.end(), image.udma);
+  Image image{};
+  image.magic = kImageMagic;
+  image.global_rank = r.global_rank;
+  image.chip = r.chip;
+  image.nc = r.nc;
+  image.lnc = r.lnc;
+  image.gen = static_cast<uint64_t>(r.gen);
+  image.cc_count = r.cc_count;
+  for (uint32_t i = 0; i < std::min(r.cc_count, kMaxCcCores); ++i) {
+    image.cc_index[i] = r.cc[i].index;
+    image.signal_base[i] = r.cc[i].signal_base;
+  }
+  image.signals = r.signals;
+  image.src = r.src;
+  image.second = r.second;
+  image.dst = r.dst;
+  image.channel_buffer = r.channel_buffer;
+  image.channel_bytes = r.channel_bytes;
   std::vector<uint8_t> out(sizeof image);
   std::memcpy(out.data(), &image, sizeof image);
   return out;
@@ -72,39 +100,31 @@ std::vector<uint8_t> serialize(const RankResources& r) {
 base::Result<RankResources> deserialize(const uint8_t* data, size_t size) {
   if (size != sizeof(Image)) return bad_field("size");
   const Image image = base::load<Image>(data);
-  if (image.magic != kImageMagic) return bad_field("magic");
-  if (image.gen < 2 || image.gen > 4) return bad_field("gen");
-  const auto gen = static_cast<contract::Gen>(image.gen);
-  const AddressMap map{gen};
-  if (image.global_rank > UINT32_MAX) return bad_field("global_rank");
-  if (image.chip >= 1024) return bad_field("chip");
-  if (image.nc >= map.ncs()) return bad_field("nc");
-  if (image.hbm >= map.hbms()) return bad_field("hbm");
-  if (image.cc_core >= map.topsps()) return bad_field("cc_core");
-  if (image.semaphore_base >= 256) return bad_field("semaphore_base");
-  if (image.queue >= contract::kQueuesPerEngine) return bad_field("queue");
-  // Register windows follow from the position; a peer cannot point them elsewhere.
-  RankResources r =
-      resources_of(gen, static_cast<uint32_t>(image.global_rank), static_cast<uint32_t>(image.chip),
-                   static_cast<uint32_t>(image.nc), static_cast<uint32_t>(image.cc_core));
-  if (image.cc_window != r.cc_window) return bad_field("cc_window");
-  if (!std::equal(r.udma.begin(), r.udma.end(), image.udma)) return bad_field("udma");
-  if (image.broadcast != 0 && image.broadcast != r.broadcast) return bad_field("broadcast");
-  r.hbm = static_cast<uint32_t>(image.hbm);
-  r.semaphore_base = static_cast<uint32_t>(image.semaphore_base);
-  r.queue = static_cast<uint32_t>(image.queue);
-  r.broadcast = image.broadcast;
-  r.one_word = image.one_word;
+  if (const char* field = check(image)) return bad_field(field);
+  RankResources r;
+  r.global_rank = static_cast<uint32_t>(image.global_rank);
+  r.chip = static_cast<uint32_t>(image.chip);
+  r.nc = static_cast<uint32_t>(image.nc);
+  r.lnc = static_cast<uint32_t>(image.lnc);
+  r.gen = static_cast<contract::Gen>(image.gen);
+  r.cc_count = static_cast<uint32_t>(image.cc_count);
+  for (uint32_t i = 0; i < r.cc_count; ++i) {
+    r.cc[i].index = static_cast<uint32_t>(image.cc_index[i]);
+    r.cc[i].signal_base = static_cast<uint32_t>(image.signal_base[i]);
+  }
+  r.signals = static_cast<uint32_t>(image.signals);
   r.src = image.src;
+  r.second = image.second;
   r.dst = image.dst;
   r.channel_buffer = image.channel_buffer;
+  r.channel_bytes = image.channel_bytes;
   return r;
 }
 
-void relocate(std::vector<Record>* program, uint32_t base) {
+void relocate(CcProgram* program, uint32_t base) {
   for (Record& record : *program) {
     const auto op = static_cast<Op>(record.op);
-    if (op == Op::kBranch || op == Op::kLoop) record.imm += base;
+    if (op == Op::kBranch || op == Op::kLoop || op == Op::kFork) record.imm += base;
   }
 }
 
@@ -118,7 +138,7 @@ uint32_t ring_copies(uint64_t descriptors) {
   return copies;
 }
 
-std::vector<Record> barrier_program(uint64_t cell, uint32_t members, const Completion& completion) {
+CcProgram barrier_program(uint64_t cell, uint32_t members, const Completion& completion) {
   Record barrier;
   barrier.op = static_cast<uint8_t>(Op::kBarrier);
   barrier.imm = members;

@@ -14,6 +14,23 @@ base::Error unsupported(std::string what) {
   return {base::Fault::kUnsupported, kNrtUnsupported, "collectives", std::move(what)};
 }
 
+// Root and pairs name members, each at most once per role.
+base::Status validate_roles(const OpRequest& r, uint32_t ranks) {
+  if (r.root >= ranks) {
+    return invalid("root " + std::to_string(r.root) + " of " + std::to_string(ranks) + " ranks");
+  }
+  std::set<uint32_t> sources;
+  std::set<uint32_t> targets;
+  for (const auto& [source, target] : r.pairs) {
+    const std::string pair =
+        "pair (" + std::to_string(source) + ", " + std::to_string(target) + ")";
+    if (source >= ranks || target >= ranks) return invalid(pair + " names no member");
+    if (!sources.insert(source).second) return invalid(pair + ": a source appears twice");
+    if (!targets.insert(target).second) return invalid(pair + ": a target appears twice");
+  }
+  return {};
+}
+
 std::string text(const std::vector<std::vector<uint32_t>>& groups) {
   std::string out;
   for (const auto& group : groups) {
@@ -29,19 +46,30 @@ std::string text(const std::vector<std::vector<uint32_t>>& groups) {
 }  // namespace
 
 const char* to_string(OpKind kind) {
-  switch (kind) {
-    case OpKind::kAllReduce:
-      return "all_reduce";
-    case OpKind::kAllGather:
-      return "all_gather";
-    case OpKind::kReduceScatter:
-      return "reduce_scatter";
-  }
-  return "invalid";
+  constexpr const char* kNames[] = {"all_reduce",   "all_gather",       "reduce_scatter",
+                                    "all_to_all",   "permute",          "permute_reduce",
+                                    "broadcast",    "reduce",           "barrier",
+                                    "all_gather_v", "reduce_scatter_v", "all_to_all_v"};
+  return kNames[static_cast<size_t>(kind)];
 }
 
 const char* to_string(Algorithm algo) {
-  return algo == Algorithm::kRing ? "ring" : "mesh";
+  constexpr const char* kNames[] = {"ring",     "mesh", "rdh",      "kangaring", "hier",
+                                    "flatring", "tree", "pairwise", "msccl"};
+  return kNames[static_cast<size_t>(algo)];
+}
+
+bool reduces(OpKind kind) {
+  switch (kind) {
+    case OpKind::kAllReduce:
+    case OpKind::kReduceScatter:
+    case OpKind::kReduceScatterV:
+    case OpKind::kPermuteReduce:
+    case OpKind::kReduce:
+      return true;
+    default:
+      return false;
+  }
 }
 
 base::Status validate(const OpRequest& r, uint32_t ranks) {
@@ -60,9 +88,6 @@ base::Status validate(const OpRequest& r, uint32_t ranks) {
   };
   // Division, so that hostile sizes cannot overflow.
   switch (r.kind) {
-    case OpKind::kAllReduce:
-      if (r.input_bytes != r.output_bytes) return mismatch("output = input");
-      break;
     case OpKind::kAllGather:
       if (r.output_bytes % ranks != 0 || r.output_bytes / ranks != r.input_bytes) {
         return mismatch("output = ranks x input");
@@ -73,8 +98,24 @@ base::Status validate(const OpRequest& r, uint32_t ranks) {
         return mismatch("input = ranks x output");
       }
       break;
+    case OpKind::kAllToAll:
+      if (r.input_bytes != r.output_bytes || r.input_bytes / element % ranks != 0) {
+        return mismatch("output = input, a multiple of ranks x element");
+      }
+      break;
+    case OpKind::kBarrier:
+      if (r.input_bytes != 0 || r.output_bytes != 0) return mismatch("no bytes");
+      break;
+    case OpKind::kAllGatherV:
+    case OpKind::kReduceScatterV:
+    case OpKind::kAllToAllV:
+      return unsupported(std::string(to_string(r.kind)) + " is not supported");
+    default:
+      if (r.input_bytes != r.output_bytes) return mismatch("output = input");
+      break;
   }
-  if (r.kind == OpKind::kAllGather) return {};
+  if (base::Status status = validate_roles(r, ranks); !status) return status;
+  if (!reduces(r.kind)) return {};
   switch (r.op) {
     case ReduceOp::kAdd:
     case ReduceOp::kMax:

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arch/contract/descriptor.h"
@@ -13,8 +14,32 @@ namespace ccl {
 using contract::DType;
 using contract::ReduceOp;
 
-enum class OpKind : uint8_t { kAllReduce, kAllGather, kReduceScatter };
-enum class Algorithm : uint8_t { kRing, kMesh };
+enum class OpKind : uint8_t {
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kPermute,  // explicit, implicit (a ring), send and receive: all are `pairs`
+  kPermuteReduce,
+  kBroadcast,
+  kReduce,
+  kBarrier,
+  kAllGatherV,
+  kReduceScatterV,
+  kAllToAllV,
+};
+
+enum class Algorithm : uint8_t {
+  kRing,
+  kMesh,
+  kRdh,
+  kKangaRing,
+  kHierarchical,
+  kFlatRing,
+  kTree,
+  kPairwise,
+  kImported,  // from an MSCCL XML file
+};
 
 // NRT_STATUS values carried in Error::code (nrt-api.md 2.1, collectives.md 1.8).
 constexpr int kNrtFailure = 1;
@@ -23,17 +48,24 @@ constexpr int kNrtResource = 4;
 constexpr int kNrtTimeout = 5;
 constexpr int kNrtUnsupported = kNrtInvalid;  // collectives.md 1.2: what is absent is refused
 
-const char* to_string(OpKind kind);     // "all_reduce", "all_gather", "reduce_scatter"
-const char* to_string(Algorithm algo);  // names of reports: "ring", "mesh"
+const char* to_string(OpKind kind);     // "all_reduce", "all_gather", "all_to_all", ...
+const char* to_string(Algorithm algo);  // names of reports: "ring", "mesh", "rdh", "kangaring",
+                                        // "hier", "flatring", "tree", "pairwise", "msccl"
 
 // One collective as the program states it (sizes per rank; collectives.md 1.1).
 struct OpRequest {
   OpKind kind = OpKind::kAllReduce;
   DType dtype = DType::kInvalid;
-  ReduceOp op = ReduceOp::kAdd;  // ignored by all-gather
+  ReduceOp op = ReduceOp::kAdd;  // only where the operation reduces
   uint64_t input_bytes = 0;
   uint64_t output_bytes = 0;
+  uint32_t root = 0;  // index in the group: broadcast, reduce
+  // Permutes: {source, target}, indices in the group, each at most once as source and as target.
+  std::vector<std::pair<uint32_t, uint32_t>> pairs;
 };
+
+// The operation folds its inputs.
+bool reduces(OpKind kind);
 
 // `size` of reports: max(input, output) bytes per rank.
 constexpr uint64_t report_size(const OpRequest& r) {

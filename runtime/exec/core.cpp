@@ -124,12 +124,15 @@ base::Status Core::mask_ring_id_checks() {
 }
 
 base::Status Core::make_constants() {
+  constexpr uint32_t kWeights = 6;
   auto buffer =
       DeviceBuffer::allocate(device_, kConstantBytes, place(NEURON_MEMALLOC_TYPE_MISC_DEVICE));
   if (!buffer) return buffer.error();
   constants_ = std::move(*buffer);
   std::vector<uint8_t> page(kConstantBytes, 0);
-  base::store<uint32_t>(page.data(), 1);
+  for (uint32_t i = 0; i < kWeights; ++i) {
+    base::store<uint32_t>(page.data() + i * sizeof(uint32_t), 1u << i);
+  }
   return constants_.write(0, page);
 }
 

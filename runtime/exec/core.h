@@ -87,6 +87,8 @@ class Core {
 
   // Device address of a 4-byte word that holds 1.
   uint64_t one_word() const { return constants_.address(); }
+  // Of six such words: 1, 2, 4, 8, 16, 32.
+  uint64_t weights() const { return constants_.address(); }
 
   MemoryPlace place(uint32_t category, uint64_t alignment = 0) const;
   // Scratch memory of at least `bytes`, shared by the programs of one physical core.

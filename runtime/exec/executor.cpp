@@ -43,7 +43,6 @@ struct StreamProgress {
   size_t ended = 0;
   size_t expected = 0;  // meaningful if counted
   bool counted = true;
-  const CcCore* cc = nullptr;  // null: the stream is not used
 };
 
 class Execution {
@@ -83,7 +82,6 @@ class Execution {
       for (uint32_t s = 0; s < streams_.size(); ++s) {
         streams_[s].counted = set->counted(s);
         streams_[s].expected = set->issued(s).size();
-        if (streams_[s].expected > 0) streams_[s].cc = &set->stream_core(s);
       }
     }
   }
@@ -129,7 +127,10 @@ class Execution {
       while (core_.cc_cores()[i].queue.reader().next(&entry)) {
         *progress = true;
         if (entry.type() == contract::NqType::kError) return cc_failure(entry);
-        if (entry.type() == contract::NqType::kNotify) note_cc(core_.cc_cores()[i], entry);
+        const uint32_t stream = program_.collectives()->stream_of(i);
+        if (entry.type() == contract::NqType::kNotify && stream < streams_.size()) {
+          note_cc(stream, entry);
+        }
       }
     }
     while (core_.own_barrier_cc() && core_.barrier_cc().queue.reader().next(&entry)) {
@@ -154,10 +155,7 @@ class Execution {
   }
 
   // The first CC-core of a stream reports its operations.
-  void note_cc(const CcCore& cc, const contract::NqEntry& entry) {
-    uint32_t stream = 0;
-    while (stream < streams_.size() && streams_[stream].cc != &cc) ++stream;
-    if (stream == streams_.size()) return;
+  void note_cc(uint32_t stream, const contract::NqEntry& entry) {
     StreamProgress& progress = streams_[stream];
     const uint32_t op_index = entry.payload & contract::cc_notify::kOpMask;
     if ((entry.payload & ~contract::cc_notify::kOpMask) == contract::cc_notify::kOpStart) {

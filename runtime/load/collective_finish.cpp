@@ -12,7 +12,7 @@ namespace nrt {
 namespace {
 
 constexpr uint64_t kChannelAlignment = 64;
-constexpr uint32_t kBlobVersion = 1;
+constexpr uint32_t kBlobVersion = 2;
 
 bool overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes) {
   return a < b + b_bytes && b < a + a_bytes;
@@ -29,10 +29,16 @@ void append(ccl::Blob* blob, uint32_t value) {
 base::Status CollectiveSet::finish() {
   if (finished_) return {};
   if (base::Status s = communicator_->wait_all(); !s.ok()) return s;
-  if (base::Status s = make_resources(); !s.ok()) return s;
+  if (base::Status s = make_groups(); !s.ok()) return s;
+  for (Operation& operation : operations_) {
+    if (base::Status s = make_resources(&operation); !s.ok()) return s;
+    if (base::Status s = choose(&operation); !s.ok()) return s;
+  }
+  if (base::Status s = allocate_semaphores(); !s.ok()) return s;
+  if (base::Status s = allocate_channels(); !s.ok()) return s;
   std::vector<std::vector<ccl::RankResources>> by_operation;
   if (base::Status s = exchange(&by_operation); !s.ok()) return s;
-  if (base::Status s = lower(by_operation); !s.ok()) return s;
+  if (base::Status s = lower(&by_operation); !s.ok()) return s;
   if (base::Status s = make_rings(); !s.ok()) return s;
   if (base::Status s = load_programs(); !s.ok()) return s;
   if (base::Status s = load_barrier(); !s.ok()) return s;
@@ -41,36 +47,121 @@ base::Status CollectiveSet::finish() {
   return {};
 }
 
-base::Status CollectiveSet::make_resources() {
-  for (Operation& operation : operations_) {
-    const neff::CollectiveOp& op = *operation.op;
-    const Group& group = groups_[operation.group];
-    ccl::RankResources& r = operation.resources;
-    r = ccl::resources_of(core_.map().gen, communicator_->rank(), core_.device().chip(), core_.nc(),
-                          stream_core(op.stream_id).index);
-    r.semaphore_base = group.semaphore_base;
-    r.queue = queue_of_stream(op.stream_id);
-    r.one_word = core_.one_word();
-    r.src = program_.variables()[op.source].base + op.source_offset;
-    r.dst = program_.variables()[op.destination].base + op.destination_offset;
+base::Status CollectiveSet::make_groups() {
+  for (Group& group : groups_) {
+    auto members = communicator_->group(group.ranks);
+    if (!members) return members.error();
+    group.members = std::move(*members);
   }
-  // Channel buffers: one per group, for its most demanding operation.
+  return {};
+}
+
+base::Status CollectiveSet::make_resources(Operation* operation) {
+  const neff::CollectiveOp& op = *operation->op;
+  const Stream& stream = streams_[op.stream_id];
+  ccl::RankResources& r = operation->resources;
+  r.gen = core_.map().gen;
+  r.global_rank = communicator_->rank();
+  r.chip = core_.device().chip();
+  r.nc = core_.nc();
+  r.lnc = core_.lnc();
+  r.cc_count = static_cast<uint32_t>(stream.cc.size());
+  for (uint32_t slot = 0; slot < r.cc_count; ++slot) {
+    r.cc[slot].index = stream_core(op.stream_id, slot).index;
+  }
+  r.queue = queue_of_stream(op.stream_id);
+  r.weights = core_.weights();
+  r.src = program_.variables()[op.source].base + op.source_offset;
+  r.dst = program_.variables()[op.destination].base + op.destination_offset;
+  if (op.type == neff::CollectiveType::kSendRecv &&
+      overlap(r.src, op.source_bytes, r.dst, op.destination_bytes)) {
+    return error(NRT_INVALID, "Source and destination of SEND_RECV overlap");
+  }
+  return {};
+}
+
+// What the operation needs, the same on all ranks: they run one program, so buffers overlap on all
+// or none, except inputs and outputs, which each rank binds as it likes.
+base::Status CollectiveSet::choose(Operation* operation) {
+  const Group& group = groups_[operation->group];
+  const ccl::RankResources& r = operation->resources;
+  const ccl::OpRequest& request = operation->request;
+  const neff::CollectiveOp& op = *operation->op;
+  const ccl::PlanOptions options = plan_options(group.stream);
+  const bool in_place = overlap(r.src, request.input_bytes, r.dst, request.output_bytes);
+  auto needs = ccl::needs(request, group.members, in_place, r.cc_count, options);
+  if (!needs) return needs.error();
+  operation->needs = std::move(*needs);
+  const std::vector<VariableAddress>& variables = program_.variables();
+  if (!variables[op.source].io || !variables[op.destination].io) return {};
+  const auto other = ccl::needs(request, group.members, !in_place, r.cc_count, options);
+  if (!other) return {};
+  ccl::Needs& both = operation->needs;
+  both.channel_bytes = std::max(both.channel_bytes, other->channel_bytes);
+  both.signals = std::max(both.signals, other->signals);
+  both.completions = std::max(both.completions, other->completions);
+  both.signature =
+      in_place ? other->signature + "|" + both.signature : both.signature + "|" + other->signature;
+  return {};
+}
+
+CollectiveSet::Semaphores& CollectiveSet::semaphores_of(const Operation& operation) {
+  for (Semaphores& s : semaphores_) {
+    if (s.group == operation.group && s.signature == operation.needs.signature) return s;
+  }
+  Semaphores made;
+  made.group = operation.group;
+  made.signature = operation.needs.signature;
+  made.stream = operation.op->stream_id;
+  semaphores_.push_back(made);
+  return semaphores_.back();
+}
+
+base::Status CollectiveSet::allocate(Semaphores* semaphores) {
+  const auto cores = static_cast<uint32_t>(streams_[semaphores->stream].cc.size());
+  for (uint32_t slot = 0; slot < cores && semaphores->count != 0; ++slot) {
+    RangeAllocator& allocator = stream_core(semaphores->stream, slot).semaphores;
+    const uint32_t base = allocator.allocate(semaphores->count);
+    if (base == allocator.size()) {
+      return error(NRT_RESOURCE, "The CC-core has no semaphores left for another communicator");
+    }
+    semaphores->base[slot] = base;
+    semaphores->allocated = slot + 1;
+  }
+  return {};
+}
+
+base::Status CollectiveSet::allocate_semaphores() {
+  std::vector<Semaphores> completions(streams_.size());
+  for (uint32_t s = 0; s < completions.size(); ++s) completions[s].stream = s;
+  for (const Operation& operation : operations_) {
+    Semaphores& signals = semaphores_of(operation);
+    signals.count = std::max(signals.count, operation.needs.signals);
+    uint32_t& count = completions[operation.op->stream_id].count;
+    count = std::max(count, operation.needs.completions);
+  }
+  const size_t first = semaphores_.size();
+  semaphores_.insert(semaphores_.end(), completions.begin(), completions.end());
+  for (Semaphores& s : semaphores_) {
+    if (base::Status status = allocate(&s); !status.ok()) return status;
+  }
+  for (Operation& operation : operations_) {
+    ccl::RankResources& r = operation.resources;
+    const Semaphores& signals = semaphores_of(operation);
+    r.signals = signals.count;
+    for (uint32_t slot = 0; slot < r.cc_count; ++slot) {
+      r.cc[slot].signal_base = signals.base[slot];
+      r.cc[slot].completion_base = semaphores_[first + operation.op->stream_id].base[slot];
+    }
+  }
+  return {};
+}
+
+// One per group, for its most demanding operation.
+base::Status CollectiveSet::allocate_channels() {
   for (const Operation& operation : operations_) {
     Group& group = groups_[operation.group];
-    const ccl::RankResources& r = operation.resources;
-    const bool in_place =
-        overlap(r.src, operation.request.input_bytes, r.dst, operation.request.output_bytes);
-    bool same_chip = true;
-    for (const uint32_t rank : group.ranks) {
-      auto position = communicator_->position(rank);
-      if (!position) return position.error();
-      same_chip = same_chip && position->chip == core_.device().chip();
-    }
-    auto bytes =
-        ccl::channel_buffer_bytes(operation.request, static_cast<uint32_t>(group.ranks.size()),
-                                  in_place, same_chip, plan_options(group.stream));
-    if (!bytes) return bytes.error();
-    group.channel_bytes = std::max(group.channel_bytes, *bytes);
+    group.channel_bytes = std::max(group.channel_bytes, operation.needs.channel_bytes);
   }
   for (Group& group : groups_) {
     if (group.channel_bytes == 0) continue;
@@ -81,7 +172,9 @@ base::Status CollectiveSet::make_resources() {
     group.channel = std::move(*buffer);
   }
   for (Operation& operation : operations_) {
-    operation.resources.channel_buffer = groups_[operation.group].channel.address();
+    const Group& group = groups_[operation.group];
+    operation.resources.channel_buffer = group.channel.address();
+    operation.resources.channel_bytes = group.channel_bytes;
   }
   return {};
 }
@@ -101,7 +194,10 @@ base::Status CollectiveSet::exchange(std::vector<std::vector<ccl::RankResources>
   const size_t each = operations_.empty() ? 0 : (size - header) / operations_.size();
   auto all = communicator_->all_gather(std::move(blob));
   if (!all) return all.error();
-  by_operation->assign(operations_.size(), {});
+  by_operation->resize(operations_.size());
+  for (size_t i = 0; i < operations_.size(); ++i) {
+    (*by_operation)[i].resize(groups_[operations_[i].group].ranks.size());
+  }
   for (uint32_t rank = 0; rank < all->size(); ++rank) {
     const ccl::Blob& theirs = (*all)[rank];
     const uint32_t received = theirs.size() >= header ? base::load<uint32_t>(theirs.data() + 4) : 0;
@@ -113,25 +209,33 @@ base::Status CollectiveSet::exchange(std::vector<std::vector<ccl::RankResources>
                                     std::to_string(rank) + " are using the same neff");
     }
     for (size_t i = 0; i < operations_.size(); ++i) {
+      const Group& group = groups_[operations_[i].group];
+      const auto member = std::find(group.ranks.begin(), group.ranks.end(), rank);
+      if (member == group.ranks.end()) continue;
       auto resources = ccl::deserialize(theirs.data() + header + i * each, each);
       if (!resources) return resources.error();
-      (*by_operation)[i].push_back(*resources);
+      const auto index = static_cast<size_t>(member - group.ranks.begin());
+      (*by_operation)[i][index] = *resources;
     }
   }
   return {};
 }
 
-base::Status CollectiveSet::lower(
-    const std::vector<std::vector<ccl::RankResources>>& by_operation) {
+base::Status CollectiveSet::lower(std::vector<std::vector<ccl::RankResources>>* by_operation) {
   for (size_t i = 0; i < operations_.size(); ++i) {
     Operation& operation = operations_[i];
     const Group& group = groups_[operation.group];
-    std::vector<ccl::RankResources> members;
-    for (const uint32_t rank : group.ranks) members.push_back(by_operation[i][rank]);
-    auto lowered = ccl::plan(operation.request, members, group.own, operation.completion,
-                             plan_options(group.stream));
+    std::vector<ccl::RankResources>& members = (*by_operation)[i];
+    members[group.own] = operation.resources;
+    ccl::PlanOptions options = plan_options(group.stream);
+    for (uint32_t slot = 0; slot < operation.resources.cc_count; ++slot) {
+      options.triggers[slot] = trigger_word(operation, slot);
+    }
+    auto lowered = ccl::plan(operation.request, group.members, members, group.own,
+                             operation.completion, options);
     if (!lowered) return lowered.error();
     operation.lowered = std::move(*lowered);
+    members.clear();
   }
   return {};
 }
@@ -139,65 +243,73 @@ base::Status CollectiveSet::lower(
 // Per stream and engine: the operations of one execution one after the other; a stream of equal
 // operations needs only one.
 base::Status CollectiveSet::make_rings() {
-  for (uint32_t s = 0; s < streams_.size(); ++s) {
-    std::vector<uint32_t> sequence = streams_[s].sequence;
+  for (const Stream& stream : streams_) {
+    std::vector<uint32_t> sequence = stream.sequence;
     if (sequence.empty()) continue;
     if (std::all_of(sequence.begin(), sequence.end(),
                     [&](uint32_t i) { return i == sequence[0]; })) {
       sequence.resize(1);
     }
-    for (uint32_t e = 0; e < contract::kDmaPerNc; ++e) {
-      HardwareQueue queue;
-      queue.engine = e;
-      queue.queue = operations_[sequence[0]].lowered.queue;
-      queue.s2m.receive = true;
-      for (const uint32_t i : sequence) {
-        for (const ccl::EngineRing& ring : operations_[i].lowered.rings) {
-          if (ring.engine != e) continue;
-          auto& m2s = queue.m2s.period.descriptors;
-          auto& s2m = queue.s2m.period.descriptors;
-          m2s.insert(m2s.end(), ring.m2s.begin(), ring.m2s.end());
-          s2m.insert(s2m.end(), ring.s2m.begin(), ring.s2m.end());
-        }
-      }
-      if (queue.m2s.period.descriptors.empty()) continue;
-      for (Ring* ring : {&queue.m2s, &queue.s2m}) {
-        const MemoryPlace place = core_.place(NEURON_MEMALLOC_TYPE_DMA_RINGS_DEVICE);
-        if (base::Status st = ring->create(core_.device_ptr(), place); !st.ok()) return st;
-        if (base::Status st = ring->upload(); !st.ok()) return st;
-        ring->period = {};
-      }
-      queues_.push_back(std::move(queue));
+    for (uint32_t e = 0; e < core_.dma_engines(); ++e) {
+      if (base::Status s = make_ring(e, sequence); !s.ok()) return s;
     }
   }
   for (Operation& operation : operations_) operation.lowered.rings.clear();
   return {};
 }
 
+base::Status CollectiveSet::make_ring(uint32_t engine, const std::vector<uint32_t>& sequence) {
+  HardwareQueue queue;
+  queue.engine = engine;
+  queue.queue = operations_[sequence[0]].lowered.queue;
+  queue.s2m.receive = true;
+  for (const uint32_t i : sequence) {
+    for (const ccl::EngineRing& ring : operations_[i].lowered.rings) {
+      if (ring.engine != engine) continue;
+      auto& m2s = queue.m2s.period.descriptors;
+      auto& s2m = queue.s2m.period.descriptors;
+      m2s.insert(m2s.end(), ring.m2s.begin(), ring.m2s.end());
+      s2m.insert(s2m.end(), ring.s2m.begin(), ring.s2m.end());
+    }
+  }
+  if (queue.m2s.period.descriptors.empty()) return {};
+  for (Ring* ring : {&queue.m2s, &queue.s2m}) {
+    const MemoryPlace place = core_.place(NEURON_MEMALLOC_TYPE_DMA_RINGS_DEVICE);
+    if (base::Status st = ring->create(core_.device_ptr(), place); !st.ok()) return st;
+    if (base::Status st = ring->upload(); !st.ok()) return st;
+    ring->period = {};
+  }
+  queues_.push_back(std::move(queue));
+  return {};
+}
+
 base::Status CollectiveSet::load_programs() {
   std::vector<RegisterWrite> clears;
-  for (const Group& group : groups_) {
-    const uint64_t block = stream_core(group.stream).window.bar0;
-    for (uint32_t i = 0; i < group.semaphores; ++i) {
-      clears.push_back({block + contract::sem::kSet + 4ull * (group.semaphore_base + i), 0});
+  for (const Semaphores& s : semaphores_) {
+    for (uint32_t slot = 0; slot < s.allocated; ++slot) {
+      const uint64_t block = stream_core(s.stream, slot).window.bar0 + contract::sem::kSet;
+      for (uint32_t i = 0; i < s.count; ++i)
+        clears.push_back({block + 4ull * (s.base[slot] + i), 0});
     }
   }
   if (base::Status s = core_.device().write_registers(clears); !s.ok()) return s;
   for (Operation& operation : operations_) {
-    if (base::Status s =
-            place_program(&stream_core(operation.op->stream_id), operation.lowered.program,
-                          operation.op_index, &operation.first_record);
-        !s.ok()) {
-      return s;
+    for (uint32_t slot = 0; slot < operation.resources.cc_count; ++slot) {
+      ccl::CcProgram& program = operation.lowered.programs[slot];
+      Placed& placed = operation.placed[slot];
+      const auto records = static_cast<uint32_t>(program.size());
+      if (records == 0) continue;
+      base::Status s = place_program(&stream_core(operation.op->stream_id, slot),
+                                     std::move(program), placed.op_index, &placed.first_record);
+      if (!s.ok()) return s;
+      placed.records = records;
     }
-    operation.records = static_cast<uint32_t>(operation.lowered.program.size());
   }
   return {};
 }
 
-base::Status CollectiveSet::place_program(CcCore* cc,
-                                          std::vector<contract::cc_program::Record> records,
-                                          uint32_t op_index, uint32_t* first) {
+base::Status CollectiveSet::place_program(CcCore* cc, ccl::CcProgram records, uint32_t op_index,
+                                          uint32_t* first) {
   const auto count = static_cast<uint32_t>(records.size());
   const uint32_t at = cc->records.allocate(count);
   if (count == 0 || at == cc->records.size()) {
@@ -230,8 +342,8 @@ base::Status CollectiveSet::load_barrier() {
   auto root = communicator_->position(0);
   if (!root) return root.error();
   const contract::AddressMap& map = core_.map();
-  // The cell lives in rank 0's barrier CC-core; the number of members picks it, so that worlds of
-  // different size never share one.
+  // The cell lives in the last CC-core of rank 0's first NeuronCore; the number of members picks
+  // it, so that worlds of different size never share one.
   const uint32_t per_nc = map.topsps_per_nc();
   uint64_t cell =
       map.topsp(root->nc * per_nc + per_nc - 1).device + contract::cc::kBarrier +
@@ -240,8 +352,7 @@ base::Status CollectiveSet::load_barrier() {
   ccl::Completion completion;
   completion.address =
       map.nc_semaphores(core_.nc()) + contract::sem::kInc + 4ull * barrier_semaphore_;
-  std::vector<contract::cc_program::Record> records =
-      ccl::barrier_program(cell, communicator_->world(), completion);
+  ccl::CcProgram records = ccl::barrier_program(cell, communicator_->world(), completion);
   const auto count = static_cast<uint32_t>(records.size());
   if (base::Status s =
           place_program(&core_.barrier_cc(), std::move(records), barrier_op_, &barrier_first_);

@@ -1,7 +1,8 @@
 #include "runtime/load/collective_set.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cctype>
+#include <set>
 
 #include "contract/regs/cc.h"
 #include "contract/regs/sem.h"
@@ -11,59 +12,133 @@
 namespace nrt {
 namespace {
 
-base::Result<ccl::OpRequest> request_of(const neff::CollectiveOp& op) {
-  ccl::OpRequest request;
+base::Error unsupported_type(const std::string& what) {
+  return unsupported(NRT_INVALID, "Collective type " + what + " is not supported");
+}
+
+base::Result<ccl::OpKind> kind_of(const neff::CollectiveOp& op) {
+  using neff::CollectiveType;
   switch (op.type) {
-    case neff::CollectiveType::kAllReduce:
-      request.kind = ccl::OpKind::kAllReduce;
-      break;
-    case neff::CollectiveType::kAllGather:
-      request.kind = ccl::OpKind::kAllGather;
-      break;
-    case neff::CollectiveType::kReduceScatter:
-      request.kind = ccl::OpKind::kReduceScatter;
-      break;
-    default:
-      return unsupported(NRT_INVALID, "Collective type " +
-                                          std::to_string(static_cast<unsigned>(op.type)) +
-                                          " is not supported");
+    case CollectiveType::kAllReduce:
+      return ccl::OpKind::kAllReduce;
+    case CollectiveType::kAllGather:
+      return ccl::OpKind::kAllGather;
+    case CollectiveType::kReduceScatter:
+      return ccl::OpKind::kReduceScatter;
+    case CollectiveType::kAllToAll:
+      return ccl::OpKind::kAllToAll;
+    case CollectiveType::kPermute:
+    case CollectiveType::kPermuteImplicit:
+    case CollectiveType::kSendRecv:
+      return ccl::OpKind::kPermute;
+    case CollectiveType::kPermuteReduce:
+      return unsupported_type("PERMUTE_REDUCE");
+    case CollectiveType::kPermuteReduceImplicit:
+      return unsupported_type("PERMUTE_REDUCE_IMPLICIT");
+    case CollectiveType::kSendRecvCce:
+      return unsupported_type("SEND_RECV_CCE");
+    case CollectiveType::kAllGatherV:
+      return unsupported_type("ALL_GATHER_V");
+    case CollectiveType::kReduceScatterV:
+      return unsupported_type("REDUCE_SCATTER_V");
+    case CollectiveType::kAllToAllV:
+      return unsupported_type("ALL_TO_ALL_V");
+    case CollectiveType::kBroadcast:
+      return ccl::OpKind::kBroadcast;
+    case CollectiveType::kReduce:
+      return ccl::OpKind::kReduce;
+    case CollectiveType::kBarrier:
+      return ccl::OpKind::kBarrier;
   }
+  return unsupported_type(std::to_string(static_cast<unsigned>(op.type)));
+}
+
+base::Result<ccl::OpRequest> request_of(const neff::CollectiveOp& op) {
+  auto kind = kind_of(op);
+  if (!kind) return kind.error();
+  ccl::OpRequest request;
+  request.kind = *kind;
   request.dtype = static_cast<contract::DType>(op.dtype);
   if (op.reduce != neff::ReduceOp::kNone) {
     request.op = static_cast<contract::ReduceOp>(op.reduce);
   }
   request.input_bytes = op.source_bytes;
   request.output_bytes = op.destination_bytes;
+  request.root = op.root;
   return request;
+}
+
+using Pairs = std::vector<std::pair<uint32_t, uint32_t>>;
+
+// Explicit permutes are closed circles (collectives.md 1.5); a send needs no answer.
+base::Status check_circles(const Pairs& pairs) {
+  std::set<uint32_t> sources;
+  std::set<uint32_t> targets;
+  for (const auto& [source, target] : pairs) {
+    sources.insert(source);
+    targets.insert(target);
+  }
+  if (sources == targets) return {};
+  return error(NRT_INVALID, "The source-target pairs of a permute are not a closed circle",
+               base::Fault::kProgram);
+}
+
+// Pairs of this group, as indices in it.
+base::Result<Pairs> pairs_of(const neff::CollectiveOp& op, const neff::ReplicaGroups& groups,
+                             const neff::RankList& ranks) {
+  Pairs pairs;
+  const auto count = static_cast<uint32_t>(ranks.size());
+  if (op.type == neff::CollectiveType::kPermuteImplicit) {
+    for (uint32_t i = 0; i < count; ++i) pairs.emplace_back(i, (i + 1) % count);
+    return pairs;
+  }
+  for (const auto& [source, target] : groups.source_target_pairs) {
+    const auto from = std::find(ranks.begin(), ranks.end(), source);
+    const auto to = std::find(ranks.begin(), ranks.end(), target);
+    if (from == ranks.end() && to == ranks.end()) continue;  // of another list
+    if (from == ranks.end() || to == ranks.end()) {
+      return error(NRT_INVALID, "A source-target pair joins ranks of different groups",
+                   base::Fault::kProgram);
+    }
+    pairs.emplace_back(from - ranks.begin(), to - ranks.begin());
+  }
+  if (groups.source_target_pairs.empty()) {
+    return error(NRT_INVALID, "A permute without source-target pairs", base::Fault::kProgram);
+  }
+  if (op.type == neff::CollectiveType::kPermute) {
+    if (base::Status s = check_circles(pairs); !s.ok()) return s.error();
+  }
+  return pairs;
 }
 
 bool same_operation(const neff::CollectiveOp& a, const neff::CollectiveOp& b) {
   return a.type == b.type && a.reduce == b.reduce && a.dtype == b.dtype &&
-         a.group_id == b.group_id && a.stream_id == b.stream_id && a.source == b.source &&
-         a.source_offset == b.source_offset && a.source_bytes == b.source_bytes &&
-         a.destination == b.destination && a.destination_offset == b.destination_offset &&
-         a.destination_bytes == b.destination_bytes;
+         a.group_id == b.group_id && a.stream_id == b.stream_id && a.root == b.root &&
+         a.source == b.source && a.source_offset == b.source_offset &&
+         a.source_bytes == b.source_bytes && a.destination == b.destination &&
+         a.destination_offset == b.destination_offset && a.destination_bytes == b.destination_bytes;
 }
 
-const char* operation_name(ccl::OpKind kind) {
-  switch (kind) {
-    case ccl::OpKind::kAllReduce:
-      return "ALL_REDUCE";
-    case ccl::OpKind::kAllGather:
-      return "ALL_GATHER";
-    case ccl::OpKind::kReduceScatter:
-      return "REDUCE_SCATTER";
+// As reports spell it: "ALL_REDUCE".
+std::string operation_name(ccl::OpKind kind) {
+  std::string name = ccl::to_string(kind);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return name;
+}
+
+uint32_t streams_used(const neff::Subgraph& subgraph) {
+  uint32_t streams = 1;
+  for (const neff::CollectiveOp& op : subgraph.collectives) {
+    streams = std::max(streams, op.stream_id + 1);
   }
-  return "";
+  return streams;
 }
 
 }  // namespace
 
 uint32_t CollectiveSet::last_free_queue(const neff::Subgraph& subgraph) {
-  uint32_t streams = 1;
-  for (const neff::CollectiveOp& op : subgraph.collectives) {
-    streams = std::max(streams, op.stream_id + 1);
-  }
+  const uint32_t streams = streams_used(subgraph);
   return streams == 1 ? 13 : queue_of_stream(streams - 1) - 1;
 }
 
@@ -87,12 +162,18 @@ base::Result<std::unique_ptr<CollectiveSet>> CollectiveSet::create(
 
 CollectiveSet::~CollectiveSet() {
   for (const Operation& op : operations_) {
-    CcCore& cc = stream_core(op.op->stream_id);
-    cc.operations.release(op.op_index, 1);
-    if (op.records > 0) cc.records.release(op.first_record, op.records);
+    const uint32_t stream = op.op->stream_id;
+    for (uint32_t slot = 0; slot < streams_[stream].cc.size(); ++slot) {
+      const Placed& placed = op.placed[slot];
+      CcCore& cc = stream_core(stream, slot);
+      if (placed.op_index < cc.operations.size()) cc.operations.release(placed.op_index, 1);
+      if (placed.records > 0) cc.records.release(placed.first_record, placed.records);
+    }
   }
-  for (const Group& group : groups_) {
-    stream_core(group.stream).semaphores.release(group.semaphore_base, group.semaphores);
+  for (const Semaphores& s : semaphores_) {
+    for (uint32_t slot = 0; slot < s.allocated; ++slot) {
+      stream_core(s.stream, slot).semaphores.release(s.base[slot], s.count);
+    }
   }
   if (barrier_reserved_) core_.barrier_cc().operations.release(barrier_op_, 1);
   if (barrier_records_ > 0) {
@@ -100,8 +181,20 @@ CollectiveSet::~CollectiveSet() {
   }
 }
 
-CcCore& CollectiveSet::stream_core(uint32_t stream) const {
-  return core_.cc_cores()[stream];
+CcCore& CollectiveSet::stream_core(uint32_t stream, uint32_t slot) const {
+  return core_.cc_cores()[streams_[stream].cc[slot]];
+}
+
+uint32_t CollectiveSet::stream_of(uint32_t cc_core) const {
+  for (uint32_t s = 0; s < streams_.size(); ++s) {
+    if (!streams_[s].cc.empty() && streams_[s].cc[0] == cc_core) return s;
+  }
+  return stream_count();
+}
+
+uint32_t CollectiveSet::trigger_word(const Operation& operation, uint32_t slot) const {
+  return contract::cc::kTriggerOpIndex.set(0, operation.placed[slot].op_index) |
+         contract::cc::kTriggerStream.set(0, operation.op->stream_id);
 }
 
 base::Status CollectiveSet::reserve_barrier(const std::vector<uint8_t>& used_semaphores) {
@@ -123,6 +216,11 @@ base::Status CollectiveSet::reserve_barrier(const std::vector<uint8_t>& used_sem
 base::Status CollectiveSet::add_all() {
   const neff::Subgraph& sg = program_.subgraph();
   streams_.resize(core_.streams());
+  const uint32_t used = streams_used(sg);
+  for (uint32_t s = 0; s < std::min<size_t>(used, streams_.size()); ++s) {
+    streams_[s].cc = core_.stream_cc(s, used);
+    streams_[s].cc.resize(std::min<size_t>(streams_[s].cc.size(), ccl::kMaxCcCores));
+  }
   for (const neff::CollectiveOp& op : sg.collectives) {
     if (base::Status s = add(op); !s.ok()) return s;
   }
@@ -137,7 +235,6 @@ base::Status CollectiveSet::add(const neff::CollectiveOp& op) {
   auto completion = completion_of(op);
   if (!completion) return completion.error();
   Stream& stream = streams_[op.stream_id];
-  stream.used = true;
   stream.pcs.push_back(op.pc);
   const neff::EngineProgram* program = program_.subgraph().program(op.engine);
   if (repeated_records(*program)[op.pc]) stream.counted = false;
@@ -158,15 +255,25 @@ base::Status CollectiveSet::add(const neff::CollectiveOp& op) {
   auto group = find_group(op);
   if (!group) return group.error();
   operation.group = *group;
-  const auto ranks = static_cast<uint32_t>(groups_[*group].ranks.size());
-  if (base::Status s = ccl::validate(operation.request, ranks); !s.ok()) return s;
-  RangeAllocator& indices = stream_core(op.stream_id).operations;
-  operation.op_index = indices.allocate(1);
-  if (operation.op_index == indices.size()) {
-    return error(NRT_RESOURCE, "The CC-core's operation table is full");
+  const neff::RankList& ranks = groups_[*group].ranks;
+  bool full = false;
+  if (request->kind == ccl::OpKind::kPermute) {
+    auto pairs = pairs_of(op, program_.subgraph().cc.groups[op.group_id], ranks);
+    if (!pairs) return pairs.error();
+    operation.request.pairs = std::move(*pairs);
+  }
+  if (base::Status s = ccl::validate(operation.request, static_cast<uint32_t>(ranks.size()));
+      !s.ok()) {
+    return s;
+  }
+  for (uint32_t slot = 0; slot < stream.cc.size(); ++slot) {
+    RangeAllocator& indices = stream_core(op.stream_id, slot).operations;
+    operation.placed[slot].op_index = indices.allocate(1);
+    full = full || operation.placed[slot].op_index == indices.size();
   }
   stream.sequence.push_back(static_cast<uint32_t>(operations_.size()));
   operations_.push_back(std::move(operation));
+  if (full) return error(NRT_RESOURCE, "The CC-core's operation table is full");
   return {};
 }
 
@@ -187,13 +294,6 @@ base::Result<uint32_t> CollectiveSet::find_group(const neff::CollectiveOp& op) {
   group.own = static_cast<uint32_t>(
       std::find(group.ranks.begin(), group.ranks.end(), communicator_->rank()) -
       group.ranks.begin());
-  RangeAllocator& semaphores = stream_core(op.stream_id).semaphores;
-  const uint32_t count = ccl::semaphore_count(static_cast<uint32_t>(group.ranks.size()));
-  group.semaphore_base = semaphores.allocate(count);
-  if (group.semaphore_base == semaphores.size()) {
-    return error(NRT_RESOURCE, "The CC-core has no semaphores left for another communicator");
-  }
-  group.semaphores = count;
   groups_.push_back(std::move(group));
   return static_cast<uint32_t>(groups_.size() - 1);
 }
@@ -266,8 +366,7 @@ void CollectiveSet::add_replacements(
     StorePair trigger;
     trigger.count = 1;
     trigger.address[0] = stream_core(op.stream_id).window.device + contract::cc::kTrigger;
-    trigger.value[0] = contract::cc::kTriggerOpIndex.set(0, operation.op_index) |
-                       contract::cc::kTriggerStream.set(0, op.stream_id);
+    trigger.value[0] = trigger_word(operation, 0);
     std::vector<Replacement>& list = (*lists)[static_cast<size_t>(op.engine)];
     Replacement replacement{op.pc, {trigger}, true};
     const auto at = std::lower_bound(list.begin(), list.end(), op.pc,
@@ -284,7 +383,7 @@ bool CollectiveSet::fixes(uint32_t variable) const {
 
 CollectiveSet::Issued CollectiveSet::operation(uint32_t op_index, uint32_t stream) const {
   for (const Operation& o : operations_) {
-    if (o.op->stream_id != stream || o.op_index != op_index) continue;
+    if (o.op->stream_id != stream || o.placed[0].op_index != op_index) continue;
     return {operation_name(o.request.kind), ccl::to_string(o.lowered.algorithm),
             ccl::report_size(o.request)};
   }
@@ -294,7 +393,7 @@ CollectiveSet::Issued CollectiveSet::operation(uint32_t op_index, uint32_t strea
 std::vector<CollectiveSet::Issued> CollectiveSet::issued(uint32_t stream) const {
   std::vector<Issued> list;
   for (const uint32_t i : streams_[stream].sequence) {
-    list.push_back(operation(operations_[i].op_index, stream));
+    list.push_back(operation(operations_[i].placed[0].op_index, stream));
   }
   return list;
 }

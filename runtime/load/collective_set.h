@@ -1,12 +1,15 @@
 // The collectives of one program on one core (neff.md 4.5, collectives.md 3.1): what each PTC2 is
 // replaced by, the CC programs, the rings of the collective queues, and the execution barrier.
 //
-// Work is split in two: create() does what needs no peer (operation numbers, semaphores); finish(),
-// at the first execution, exchanges addresses with the peers, lowers, and loads. So one thread may
-// load several ranks one after the other (nrt-api.md 10.3).
+// Work is split in two: create() does what needs no peer (operation numbers); finish(), at the
+// first execution, learns where the peers are, chooses algorithms, allocates semaphores and channel
+// buffers, exchanges addresses, lowers, and loads. So one thread may load several ranks one after
+// the other (nrt-api.md 10.3), and a lack of semaphores shows at the first execution.
 // Own: operands that are inputs or outputs are exchanged once, so they must stay the same tensors.
+// An implicit permute sends to the next rank of the group.
 // Missing (typed Unsupported): streams above the number of stream CC-cores, one stream fed by
-// several engines or by repeated triggers with operations that differ.
+// several engines or by repeated triggers with operations that differ; permutes with reduction
+// (PTC2 names one source), variable-size forms.
 #pragma once
 
 #include <array>
@@ -57,22 +60,27 @@ class CollectiveSet {
     uint64_t bytes = 0;
   };
   uint32_t stream_count() const { return static_cast<uint32_t>(streams_.size()); }
-  CcCore& stream_core(uint32_t stream) const;
+  // Stream that has this one of the core's CC-cores; stream_count() if none.
+  uint32_t stream_of(uint32_t cc_core) const;
   // Empty: the number of operations per execution is not known at load (loops).
   std::vector<Issued> issued(uint32_t stream) const;
   Issued operation(uint32_t op_index, uint32_t stream) const;
   bool counted(uint32_t stream) const { return streams_[stream].counted; }
 
  private:
+  struct Placed {  // on one CC-core
+    uint32_t op_index = ~0u;
+    uint32_t first_record = 0;
+    uint32_t records = 0;
+  };
   struct Operation {  // distinct
     const neff::CollectiveOp* op = nullptr;
     ccl::OpRequest request;
     ccl::Completion completion;
-    uint32_t group = 0;  // index in groups_
-    uint32_t op_index = 0;
-    uint32_t first_record = 0;
-    uint32_t records = 0;
+    uint32_t group = 0;                           // index in groups_
+    std::array<Placed, ccl::kMaxCcCores> placed;  // by CC-core of the stream
     ccl::RankResources resources;
+    ccl::Needs needs;
     ccl::Lowered lowered;
   };
   struct Group {  // (stream, group id): own semaphores and channel buffer
@@ -80,14 +88,22 @@ class CollectiveSet {
     uint32_t group_id = 0;
     neff::RankList ranks;
     uint32_t own = 0;
-    uint32_t semaphore_base = 0;
-    uint32_t semaphores = 0;
+    ccl::Group members;
     uint64_t channel_bytes = 0;
     DeviceBuffer channel;
   };
+  // Semaphores of operations that may share them, on the CC-cores of a stream.
+  struct Semaphores {
+    uint32_t group = 0;     // index in groups_
+    std::string signature;  // empty: completions of the whole stream, of any group
+    uint32_t stream = 0;
+    uint32_t count = 0;
+    std::array<uint32_t, ccl::kMaxCcCores> base{};
+    uint32_t allocated = 0;  // CC-cores that have them
+  };
   struct Stream {
-    bool used = false;
     bool counted = true;             // every trigger runs once per execution
+    std::vector<uint32_t> cc;        // indices in Core::cc_cores(); empty: unused
     std::vector<uint32_t> sequence;  // indices in operations_, issue order
     std::vector<uint32_t> pcs;
   };
@@ -99,14 +115,23 @@ class CollectiveSet {
   base::Result<ccl::Completion> completion_of(const neff::CollectiveOp& op) const;
   base::Status check_order() const;
   base::Status reserve_barrier(const std::vector<uint8_t>& used_semaphores);
-  base::Status make_resources();
+  CcCore& stream_core(uint32_t stream, uint32_t slot = 0) const;
+  uint32_t trigger_word(const Operation& operation, uint32_t slot) const;
+  base::Status make_groups();
+  base::Status make_resources(Operation* operation);
+  base::Status choose(Operation* operation);
+  base::Status allocate_semaphores();
+  base::Status allocate(Semaphores* semaphores);
+  Semaphores& semaphores_of(const Operation& operation);
+  base::Status allocate_channels();
   base::Status exchange(std::vector<std::vector<ccl::RankResources>>* by_operation);
-  base::Status lower(const std::vector<std::vector<ccl::RankResources>>& by_operation);
+  base::Status lower(std::vector<std::vector<ccl::RankResources>>* by_operation);
   base::Status load_programs();
   base::Status load_barrier();
-  base::Status place_program(CcCore* cc, std::vector<contract::cc_program::Record> records,
-                             uint32_t op_index, uint32_t* first);
+  base::Status place_program(CcCore* cc, ccl::CcProgram records, uint32_t op_index,
+                             uint32_t* first);
   base::Status make_rings();
+  base::Status make_ring(uint32_t engine, const std::vector<uint32_t>& sequence);
   ccl::PlanOptions plan_options(uint32_t stream) const;
 
   const LoadedProgram& program_;
@@ -115,6 +140,7 @@ class CollectiveSet {
   std::vector<Operation> operations_;
   std::vector<Group> groups_;
   std::vector<Stream> streams_;
+  std::vector<Semaphores> semaphores_;
   std::vector<HardwareQueue> queues_;
   uint8_t barrier_semaphore_ = 0;
   uint32_t barrier_op_ = 0;

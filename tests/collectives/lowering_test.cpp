@@ -1,222 +1,49 @@
 // Lowered collectives on the reference machine: results for every type, size and number of ranks,
-// nine executions of the same rings, in place and not, refusals.
+// nine executions of the same rings, several CC-cores, in place and not, refusals.
 #include <gtest/gtest.h>
 
-#include <cstring>
-
-#include "runtime/collectives/ccl.h"
-#include "runtime/collectives/schedule.h"
-#include "tests/collectives/reference_machine.h"
+#include "tests/collectives/lowering_bench.h"
+#include "tests/collectives/schedule/samples.h"
 
 namespace ccl {
 namespace {
 
-struct Case {
-  OpKind kind = OpKind::kAllReduce;
-  DType dtype = DType::kBf16;
-  ReduceOp op = ReduceOp::kAdd;
-  uint64_t elements = 0;  // of the input
-  uint32_t ranks = 2;
-  contract::Gen gen = contract::Gen::kV2;
-  uint32_t ncs_per_chip = 2;
-  bool in_place = false;
-  bool broadcast = true;
-  uint32_t executions = 1;
-  uint32_t seed = 1;
-  std::string algo;
-};
-
-class Bench {
- public:
-  explicit Bench(const Case& c) : c_(c), machine_(c.gen, c.seed) {
-    const uint64_t size = contract::dtype_size(c.dtype);
-    request_.kind = c.kind;
-    request_.dtype = c.dtype;
-    request_.op = c.op;
-    request_.input_bytes = c.elements * size;
-    request_.output_bytes = c.kind == OpKind::kAllReduce   ? request_.input_bytes
-                            : c.kind == OpKind::kAllGather ? request_.input_bytes * c.ranks
-                                                           : request_.input_bytes / c.ranks;
-    options_.algo_override = c.algo;
-    for (uint32_t r = 0; r < c.ranks; ++r) group_.push_back(place(r));
-  }
-
-  // Declares memory, plans and loads all ranks, runs, checks.
-  void run() {
-    for (uint32_t r = 0; r < c_.ranks; ++r) fill(r);
-    for (uint32_t r = 0; r < c_.ranks; ++r) {
-      const auto lowered = plan(request_, group_, r, {group_[r].one_word + 64, 1}, options_);
-      ASSERT_TRUE(lowered) << lowered.error().message();
-      algorithm = lowered->algorithm;
-      text += lowered->describe();
-      machine_.load(group_[r], *lowered, c_.executions);
-    }
-    ASSERT_TRUE(machine_.run()) << machine_.error << "\n" << text;
-    EXPECT_TRUE(machine_.all_semaphores_zero()) << text;
-    check();
-  }
-
-  ReferenceMachine& machine() { return machine_; }
-  OpRequest& request() { return request_; }
-  std::vector<RankResources>& group() { return group_; }
-  Algorithm algorithm = Algorithm::kRing;
-  std::string text;
-
- private:
-  // Input element i of rank r: different for every rank and index.
-  void set(uint32_t rank, uint64_t i, uint8_t* to) const {
-    const uint64_t value = (i * 7 + rank * 13 + i / 251) % 23 + rank + 1;
-    if (is_float(c_.dtype)) {
-      encode_float(c_.dtype, static_cast<double>(value % 8) / 4 - 0.5, to);
-    } else {
-      const uint64_t wide = value * 0x0123'4567'89AB'CDEFull;
-      std::memcpy(to, &wide, contract::dtype_size(c_.dtype));
-    }
-  }
-
-  RankResources place(uint32_t rank) const {
-    const contract::AddressMap map{c_.gen};
-    const uint32_t nc = rank % c_.ncs_per_chip;
-    RankResources r =
-        resources_of(c_.gen, rank, rank / c_.ncs_per_chip, nc, nc * map.topsps_per_nc());
-    if (!c_.broadcast) r.broadcast = 0;
-    r.semaphore_base = rank % 3 * 7;
-    const uint64_t base = map.hbm_base(r.hbm) + (nc + 1) * 0x1000'0000ull;
-    r.one_word = base;
-    r.src = base + 0x10'0000;
-    r.dst = c_.in_place ? in_place_dst(rank, r.src) : base + 0x400'0000;
-    if (c_.in_place && c_.kind == OpKind::kAllGather) {
-      r.dst = base + 0x10'0000;
-      r.src = r.dst + rank * request_.input_bytes;
-    }
-    r.channel_buffer = base + 0x800'0000;
-    return r;
-  }
-
-  uint64_t in_place_dst(uint32_t rank, uint64_t src) const {
-    return c_.kind == OpKind::kReduceScatter ? src + rank * request_.output_bytes : src;
-  }
-
-  void fill(uint32_t rank) {
-    const RankResources& r = group_[rank];
-    std::vector<uint8_t> words(128, 0);
-    words[0] = 1;
-    machine_.add_memory(r.chip, r.one_word, words);
-    const uint64_t size = contract::dtype_size(c_.dtype);
-    std::vector<uint8_t> input(request_.input_bytes);
-    for (uint64_t i = 0; i < c_.elements; ++i) set(rank, i, input.data() + i * size);
-    inputs_.push_back(input);
-    if (c_.in_place && c_.kind == OpKind::kAllGather) {
-      std::vector<uint8_t> all(request_.output_bytes, 0xEE);
-      std::copy(input.begin(), input.end(),
-                all.begin() + static_cast<std::ptrdiff_t>(rank * request_.input_bytes));
-      machine_.add_memory(r.chip, r.dst, all);
-    } else {
-      machine_.add_memory(r.chip, r.src, input);
-      if (!c_.in_place) {
-        machine_.add_memory(r.chip, r.dst, std::vector<uint8_t>(request_.output_bytes, 0xEE));
-      }
-    }
-    bool same_chip = true;
-    for (const RankResources& peer : group_) same_chip = same_chip && peer.chip == r.chip;
-    const auto channel = channel_buffer_bytes(request_, c_.ranks, c_.in_place, same_chip, options_);
-    machine_.add_memory(r.chip, r.channel_buffer, std::vector<uint8_t>(*channel, 0xDD));
-  }
-
-  std::vector<uint8_t> output(uint32_t rank) {
-    const RankResources& r = group_[rank];
-    const uint64_t base = c_.in_place && c_.kind == OpKind::kReduceScatter ? r.src : r.dst;
-    const auto& memory = machine_.memory(r.chip, base);
-    const auto begin = memory.begin() + static_cast<std::ptrdiff_t>(r.dst - base);
-    return {begin, begin + static_cast<std::ptrdiff_t>(request_.output_bytes)};
-  }
-
-  // Fold in the order that the algorithm states: mesh 0..N-1; ring from the owner's successor.
-  std::vector<uint8_t> expected(uint32_t rank) {
-    std::vector<uint8_t> out(request_.output_bytes);
-    if (c_.kind == OpKind::kAllGather) {
-      out.clear();
-      for (const auto& input : inputs_) out.insert(out.end(), input.begin(), input.end());
-      return out;
-    }
-    contract::DmaCompute op;
-    op.op = c_.op;
-    op.src = op.dst = c_.dtype;
-    for (uint32_t owner = 0; owner < c_.ranks; ++owner) {
-      Chunk from = chunk_of(request_.input_bytes, c_.ranks, owner);
-      uint64_t to = from.offset;
-      if (c_.kind == OpKind::kReduceScatter) {
-        if (owner != rank) continue;
-        from = {rank * request_.output_bytes, request_.output_bytes};
-        to = 0;
-      }
-      std::vector<uint8_t> sum;
-      for (uint32_t k = 0; k < c_.ranks; ++k) {
-        const uint32_t r = algorithm == Algorithm::kMesh ? k : (owner + 1 + k) % c_.ranks;
-        const uint8_t* next = inputs_[r].data() + from.offset;
-        if (k == 0) {
-          sum.assign(next, next + from.bytes);
-        } else if (algorithm == Algorithm::kRing) {
-          reference_fold(op, {sum.data(), next}, from.bytes, sum.data());
-        }
-      }
-      if (algorithm == Algorithm::kMesh) {
-        std::vector<const uint8_t*> all;
-        for (const auto& input : inputs_) all.push_back(input.data() + from.offset);
-        reference_fold(op, all, from.bytes, sum.data());
-      }
-      std::copy(sum.begin(), sum.end(), out.begin() + static_cast<std::ptrdiff_t>(to));
-    }
-    return out;
-  }
-
-  void check() {
-    for (uint32_t rank = 0; rank < c_.ranks; ++rank) {
-      // In place, later executions work on the result of earlier ones: only the first is checked.
-      if (!c_.in_place || c_.executions == 1) {
-        EXPECT_EQ(output(rank), expected(rank)) << "rank " << rank << "\n" << text;
-      }
-      const auto& words = machine_.memory(group_[rank].chip, group_[rank].one_word);
-      EXPECT_EQ(words[64], c_.executions) << "completions of rank " << rank;
-    }
-    EXPECT_EQ(machine_.notifications.size(), 2u * c_.ranks * c_.executions);
-  }
-
-  Case c_;
-  ReferenceMachine machine_;
-  OpRequest request_;
-  PlanOptions options_;
-  std::vector<RankResources> group_;
-  std::vector<std::vector<uint8_t>> inputs_;
-};
-
-void run(const Case& c) {
-  SCOPED_TRACE(std::string(to_string(c.kind)) + " dtype " +
-               std::to_string(static_cast<int>(c.dtype)) + " elements " +
-               std::to_string(c.elements) + " ranks " + std::to_string(c.ranks) + " algo " +
-               c.algo + (c.in_place ? " in place" : "") + " seed " + std::to_string(c.seed));
-  Bench bench(c);
-  bench.run();
-}
-
 constexpr OpKind kKinds[] = {OpKind::kAllReduce, OpKind::kAllGather, OpKind::kReduceScatter};
 
-std::string forced(const char* algo) {
-  return std::string("allr:") + algo + ",allg:" + algo + ",redsct:" + algo;
+struct Named {
+  const char* name;
+  Algorithmic function;
+};
+const std::vector<Named>& algorithms() {
+  static const std::vector<Named> list = {{"ring", ring}, {"mesh", mesh}};
+  return list;
+}
+
+Group two_ranks() {
+  return whole(one_chip(Gen::kV2, 2));
+}
+// `ranks` on two-core chips of a trn1 torus.
+Group trn1(uint32_t ranks) {
+  return group_of_ranks(torus(Gen::kV2, 2), 0, ranks);
+}
+Group trn2(uint32_t ranks) {
+  return group_of_ranks(torus(Gen::kV3, 4), 0, ranks);
 }
 
 TEST(Lowering, TwoRanksEverySizeAndAlgorithm) {
   for (const OpKind kind : kKinds) {
-    for (const char* algo : {"ring", "mesh"}) {
+    for (const Named& algorithm : algorithms()) {
       for (const bool in_place : {false, true}) {
-        for (const uint64_t elements : {0, 2, 30, 62, 64, 66, 1022, 1024, 1026, 2048, 40000}) {
+        for (const uint64_t elements : {0, 2, 30, 32, 34, 510, 512, 514, 1024, 20000}) {
           for (const uint32_t seed : {1u, 2u}) {
             Case c;
+            c.group = two_ranks();
+            c.algorithm = algorithm.function;
             c.kind = kind;
             c.elements = elements;
             c.in_place = in_place;
-            c.algo = forced(algo);
             c.seed = seed;
+            c.cc_count = seed;
             run(c);
           }
         }
@@ -226,11 +53,12 @@ TEST(Lowering, TwoRanksEverySizeAndAlgorithm) {
 }
 
 TEST(Lowering, OddElementCounts) {
-  for (const char* algo : {"ring", "mesh"}) {
+  for (const Named& algorithm : algorithms()) {
     for (const uint64_t elements : {1, 3, 31, 33, 1023, 70001}) {
       Case c;
+      c.group = two_ranks();
+      c.algorithm = algorithm.function;
       c.elements = elements;
-      c.algo = forced(algo);
       c.dtype = DType::kUint8;
       run(c);
     }
@@ -239,8 +67,9 @@ TEST(Lowering, OddElementCounts) {
 
 TEST(Lowering, PacketsLargerThanOneDescriptor) {
   Case c;
-  c.elements = 16 * 65536 + 1234;  // over 64 KiB per engine at four bytes
-  c.dtype = DType::kInt32;
+  c.group = two_ranks();
+  c.algorithm = mesh;
+  c.elements = 16 * 65536 + 1234;  // over 64 KiB per engine
   run(c);
   c.kind = OpKind::kAllGather;
   run(c);
@@ -249,12 +78,13 @@ TEST(Lowering, PacketsLargerThanOneDescriptor) {
 TEST(Lowering, EveryTypeAndReduction) {
   for (int code = 1; code <= 0xF; ++code) {
     for (const ReduceOp op : {ReduceOp::kAdd, ReduceOp::kMax, ReduceOp::kMin}) {
-      for (const char* algo : {"ring", "mesh"}) {
+      for (const Named& algorithm : algorithms()) {
         Case c;
+        c.group = two_ranks();
+        c.algorithm = algorithm.function;
         c.dtype = static_cast<DType>(code);
         c.op = op;
         c.elements = 100;
-        c.algo = forced(algo);
         run(c);
         c.kind = OpKind::kReduceScatter;
         run(c);
@@ -265,16 +95,18 @@ TEST(Lowering, EveryTypeAndReduction) {
 
 TEST(Lowering, NineExecutionsReplayTheSameRings) {
   for (const OpKind kind : kKinds) {
-    for (const char* algo : {"ring", "mesh"}) {
+    for (const Named& algorithm : algorithms()) {
       for (const bool in_place : {false, true}) {
         for (const uint32_t seed : {1u, 2u, 3u}) {
           Case c;
+          c.group = trn1(seed == 1 ? 2 : 4);
+          c.algorithm = algorithm.function;
           c.kind = kind;
           c.elements = 3000;
-          c.algo = forced(algo);
           c.in_place = in_place;
           c.executions = 9;
           c.seed = seed;
+          c.cc_count = 1 + seed % 2;
           run(c);
         }
       }
@@ -282,18 +114,19 @@ TEST(Lowering, NineExecutionsReplayTheSameRings) {
   }
 }
 
-TEST(Lowering, EightRanksOfFourChips) {
+TEST(Lowering, RanksOfSeveralChips) {
   for (const OpKind kind : kKinds) {
-    for (const char* algo : {"ring", "mesh"}) {
-      for (const uint32_t ranks : {3u, 5u, 8u}) {
-        for (const uint64_t per_rank : {0u, 1u, 33u, 5000u}) {
+    for (const Named& algorithm : algorithms()) {
+      for (const uint32_t ranks : {4u, 8u, 16u}) {
+        for (const uint64_t per_rank : {0u, 1u, 33u, 3000u}) {
           Case c;
+          c.group = trn1(ranks);
+          c.algorithm = algorithm.function;
           c.kind = kind;
-          c.ranks = ranks;
           c.elements = per_rank * ranks;
-          c.algo = forced(algo);
-          c.executions = 3;
+          c.executions = ranks > 8 ? 1 : 2;
           c.seed = ranks;
+          c.cc_count = 2;
           run(c);
         }
       }
@@ -301,21 +134,33 @@ TEST(Lowering, EightRanksOfFourChips) {
   }
 }
 
-TEST(Lowering, ManyRanksOfOneChip) {
+TEST(Lowering, LogicalCoresOfTwo) {
   for (const OpKind kind : kKinds) {
-    for (const char* algo : {"ring", "mesh"}) {
-      for (const bool in_place : {false, true}) {
+    for (const Named& algorithm : algorithms()) {
+      for (const uint32_t cc_count : {1u, 3u, 4u}) {
         Case c;
+        c.group = trn2(8);
+        c.algorithm = algorithm.function;
         c.kind = kind;
-        c.gen = contract::Gen::kV3;
-        c.ncs_per_chip = 8;
-        c.ranks = 4;
-        c.elements = 4 * 4500;
-        c.algo = forced(algo);
-        c.in_place = in_place;
-        c.executions = in_place ? 1 : 4;
+        c.elements = 8 * 4500;
+        c.cc_count = cc_count;
+        c.executions = 2;
         run(c);
       }
+    }
+  }
+}
+
+TEST(Lowering, WholeTrn1) {
+  for (const OpKind kind : kKinds) {
+    for (const Named& algorithm : algorithms()) {
+      Case c;
+      c.group = trn1(32);
+      c.algorithm = algorithm.function;
+      c.kind = kind;
+      c.elements = 32 * 100;
+      c.cc_count = 2;
+      run(c);
     }
   }
 }
@@ -323,94 +168,209 @@ TEST(Lowering, ManyRanksOfOneChip) {
 // Slots are reused: more slices than slots, with credits.
 TEST(Lowering, RingReusesItsSlots) {
   Case c;
-  c.ranks = 3;
-  c.dtype = DType::kInt32;
-  c.elements = 3 * (10 * 131072 + 100);  // ten slices of 512 KiB per chunk
-  c.algo = forced("ring");
+  c.group = trn1(4);
+  c.algorithm = ring;
+  c.elements = 4 * 200000;
+  c.schedule.slot_bytes = 16384;
+  c.schedule.slots = 3;
+  c.executions = 2;
   run(c);
+}
+
+TEST(Lowering, LongProgramsAreRolled) {
+  Case c;
+  c.group = trn1(8);
+  c.algorithm = ring;
+  c.elements = 8 * 100000;
+  c.schedule.slot_bytes = 4096;
+  Bench bench(c);
+  bench.run();
+  EXPECT_LT(bench.records, 400u) << bench.text;
 }
 
 TEST(Lowering, WithoutBroadcastEveryEngineIsRung) {
   Case c;
+  c.group = two_ranks();
+  c.algorithm = mesh;
   c.elements = 40000;
   c.broadcast = false;
   c.executions = 9;
   run(c);
 }
 
-TEST(Lowering, ReportsTheAlgorithm) {
-  Case c;
-  c.elements = 100;
-  Bench small(c);
-  small.run();
-  EXPECT_EQ(small.algorithm, Algorithm::kMesh);
-  c.elements = 512 * 1024;
-  Bench large(c);
-  large.run();
-  EXPECT_EQ(large.algorithm, Algorithm::kRing);
-}
+// ---- Schedules by hand
 
-TEST(Lowering, CopyPacketsShrinkWithTheOption) {
+Case by_hand(const Sample& sample) {
   Case c;
-  c.kind = OpKind::kAllGather;
-  c.elements = 1 << 20;
-  c.dtype = DType::kUint8;
-  Bench bench(c);
-  PlanOptions options;
-  options.packet_bytes = 4096;
-  const auto lowered = plan(bench.request(), bench.group(), 0, {}, options);
-  ASSERT_TRUE(lowered);
-  for (const EngineRing& ring : lowered->rings) {
-    for (const auto& d : ring.s2m) EXPECT_LE(contract::desc::length(d.w0), 4096u);
-  }
-}
-
-TEST(Lowering, LargeSizesFitTheHardwareLimits) {
-  Case c;
-  Bench bench(c);
-  bench.request().input_bytes = bench.request().output_bytes = 12ull << 30;
-  for (RankResources& r : bench.group()) r.dst = r.src + (13ull << 30);
-  const auto lowered = plan(bench.request(), bench.group(), 0, {}, {});
-  ASSERT_TRUE(lowered) << lowered.error().message();
-  EXPECT_LT(lowered->program.size(), 100u);
-  for (const EngineRing& ring : lowered->rings) {
-    EXPECT_LE(ring.m2s.size() * ring_copies(ring.m2s.size()), (1u << 24) - 16);
-  }
-}
-
-TEST(Lowering, Refusals) {
-  Case c;
-  c.elements = 100;
-  Bench bench(c);
-  const auto refused = [&](const std::vector<RankResources>& group, int code) {
-    const auto lowered = plan(bench.request(), group, 0, {}, {});
-    ASSERT_FALSE(lowered);
-    EXPECT_EQ(lowered.error().code, code) << lowered.error().message();
+  c.group = trn1(sample.shape.ranks);
+  c.kind = sample.shape.request.kind;
+  c.dtype = sample.shape.request.dtype;
+  c.op = sample.shape.request.op;
+  c.elements = sample.shape.request.input_bytes / contract::dtype_size(c.dtype);
+  c.in_place = sample.shape.in_place;
+  c.algorithm = [schedule = sample.schedule()](const OpRequest&, const Group&,
+                                               const ScheduleOptions&) -> base::Result<Schedule> {
+    return schedule;
   };
-  auto group = bench.group();
-  group[1].dst = group[1].src + 64;  // partial overlap
-  refused(group, kNrtInvalid);
-  group = bench.group();
-  group[1].global_rank = 0;
-  refused(group, kNrtInvalid);
-  group = bench.group();
-  group[1].semaphore_base = 250;
-  refused(group, kNrtResource);
-  group = bench.group();
-  group[1].src = UINT64_MAX - 10;
-  refused(group, kNrtInvalid);
-  group = bench.group();
-  group[0].dst = group[0].src;
-  group[1].dst = group[1].src;
-  for (auto& r : group) r.channel_buffer = 0;
-  PlanOptions options;
-  options.algo_override = "allr:mesh";
-  EXPECT_FALSE(plan(bench.request(), group, 0, {}, options));  // in place through slots it has not
-  EXPECT_TRUE(plan(bench.request(), group, 0, {}, {}));
-  EXPECT_FALSE(plan(bench.request(), bench.group(), 2, {}, {}));
-  options = {};
-  options.packet_bytes = 0;
-  EXPECT_FALSE(plan(bench.request(), bench.group(), 0, {}, options));
+  return c;
+}
+
+TEST(LoweringByHand, FanOutsOfSmallStepsUseManyEnginesAndOneDoorbell) {
+  Sample sample = mesh_all_gather(16, 64);
+  sample.shape.largest_step = 64;
+  Case c = by_hand(sample);
+  c.executions = 2;
+  Bench bench(c);
+  bench.run();
+  const auto lowered = bench.lower_rank(0);
+  ASSERT_TRUE(lowered);
+  EXPECT_EQ(lowered->rings.size(), 16u);
+  uint32_t doorbells = 0;
+  for (const auto& r : lowered->programs[0]) {
+    const auto op = static_cast<contract::cc_program::Op>(r.op);
+    doorbells +=
+        op == contract::cc_program::Op::kDmaAdvance || op == contract::cc_program::Op::kDmaRange;
+  }
+  EXPECT_LE(doorbells, 2u);
+}
+
+TEST(LoweringByHand, RingWithCredits) {
+  for (const uint64_t bytes : {64, 2048, 40000}) {
+    Case c = by_hand(ring_all_reduce(5, bytes, 2));
+    c.group = trn1(5);
+    c.executions = 5;
+    run(c);
+  }
+}
+
+// One read, four writes; then steps that follow each other on the same bytes.
+Sample copies() {
+  const uint64_t bytes = 4096;
+  Sample s = make_sample(sample_request(OpKind::kBroadcast, 4, bytes), 4, {{0, false}, {0, false}});
+  s.shape.largest_step = bytes;
+  for (uint32_t r = 0; r < 4; ++r) {
+    Step ready;
+    ready.signals = {{0, 0}};
+    s.ranks[r].push_back(ready);
+    Step end;
+    end.waits = {{1, 1}};
+    if (r == 0) {
+      Step send;
+      send.bytes = bytes;
+      send.sources = {{0, Buffer::kInput, 0}};
+      send.waits = {{0, 4}};
+      for (uint32_t p = 0; p < 4; ++p) {
+        send.destinations.push_back({p, Buffer::kOutput, 0});
+        send.signals.push_back({p, 1});
+      }
+      s.ranks[r].push_back(send);
+    }
+    s.ranks[r].push_back(end);
+  }
+  return s;
+}
+
+TEST(LoweringByHand, OneReadFourWrites) {
+  Case c = by_hand(copies());
+  c.executions = 4;
+  run(c);
+}
+
+// Steps after steps: through the queue where cuts coincide, through the CC-core where not.
+TEST(LoweringByHand, StepsFollowTheirPredecessors) {
+  for (const uint64_t bytes : {256, 8192}) {
+    Sample s = make_sample(sample_request(OpKind::kBroadcast, 1, bytes), 1, {});
+    s.shape.channel_bytes = 2 * bytes;
+    s.shape.largest_step = bytes;
+    const auto copy = [&](Range from, Range to, uint64_t n, std::vector<uint32_t> after) {
+      Step step;
+      step.bytes = n;
+      step.sources = {from};
+      step.destinations = {to};
+      step.after = std::move(after);
+      s.ranks[0].push_back(step);
+    };
+    copy({0, Buffer::kInput, 0}, {0, Buffer::kChannel, 0}, bytes, {});
+    copy({0, Buffer::kChannel, 0}, {0, Buffer::kChannel, bytes}, bytes, {0});
+    copy({0, Buffer::kChannel, bytes}, {0, Buffer::kOutput, 0}, bytes / 2, {1});
+    copy({0, Buffer::kChannel, bytes + bytes / 2}, {0, Buffer::kOutput, bytes / 2}, bytes / 2, {1});
+    for (const uint32_t seed : {1u, 2u, 3u, 4u, 5u}) {
+      Case c = by_hand(s);
+      c.group = group_of_ranks(one_chip(Gen::kV2, 1), 0, 1);
+      c.seed = seed;
+      c.executions = 3;
+      run(c);
+    }
+  }
+}
+
+TEST(LoweringByHand, SchedulesThatPointOutsideAreRefused) {
+  const auto refused = [](const std::function<void(Sample*)>& damage) {
+    Sample sample = mesh_all_gather(2, 64);
+    damage(&sample);
+    Case c = by_hand(sample);
+    c.right = false;
+    Bench bench(c);
+    bench.prepare();
+    return !bench.lower_rank(0);
+  };
+  EXPECT_FALSE(refused([](Sample*) {}));
+  EXPECT_TRUE(refused([](Sample* s) { s->ranks[0][1].channel = 1; }));
+  EXPECT_TRUE(refused([](Sample* s) { s->ranks[0][1].sources[0].rank = 2; }));
+  EXPECT_TRUE(refused([](Sample* s) { s->ranks[0][1].sources[0].offset = 1; }));
+  EXPECT_TRUE(refused([](Sample* s) { s->ranks[0][1].destinations[0].offset = ~0ull; }));
+  EXPECT_TRUE(refused([](Sample* s) { s->ranks[0][1].destinations.clear(); }));
+  EXPECT_TRUE(refused([](Sample* s) { s->ranks[0][0].signals[0].event = 2; }));
+  EXPECT_TRUE(refused([](Sample* s) { s->ranks[0][0].signals[0].rank = 2; }));
+  EXPECT_TRUE(refused([](Sample* s) { s->ranks[0][2].waits = {{7, 1}}; }));
+  EXPECT_TRUE(refused([](Sample* s) { s->ranks[0][1].after = {1}; }));
+  EXPECT_TRUE(refused([](Sample* s) { s->shape.largest_step = 1; }));
+}
+
+TEST(LoweringByHand, CopyPacketsShrinkWithTheOption) {
+  Case c = by_hand(mesh_all_gather(2, 1 << 20));
+  Bench bench(c);
+  bench.prepare();
+  bench.options().packet_bytes = 4096;
+  const auto lowered = bench.lower_rank(0);
+  ASSERT_TRUE(lowered);
+  for (const EngineRing& engine : lowered->rings) {
+    for (const auto& d : engine.s2m) EXPECT_LE(contract::desc::length(d.w0), 4096u);
+  }
+  bench.options().packet_bytes = 0;
+  EXPECT_FALSE(bench.lower_rank(0));
+}
+
+TEST(LoweringByHand, ResourcesThatDoNotSuffice) {
+  Case c = by_hand(mesh_all_gather(2, 64));
+  c.algorithm = ring;
+  c.kind = OpKind::kAllReduce;
+  c.elements = 4096;
+  Bench bench(c);
+  bench.prepare();
+  ASSERT_TRUE(bench.lower_rank(0));
+  const std::vector<RankResources> good = bench.members();
+  const auto refused = [&](int code) {
+    const auto lowered = bench.lower_rank(0);
+    bench.members() = good;
+    return !lowered && lowered.error().code == code;
+  };
+  bench.members()[1].signals = 0;
+  EXPECT_TRUE(refused(kNrtResource));
+  bench.members()[1].cc[0].signal_base = 255;
+  EXPECT_TRUE(refused(kNrtInvalid));
+  bench.members()[0].cc[0].completion_base = 254;
+  EXPECT_TRUE(refused(kNrtResource));
+  bench.members()[1].cc_count = 2;
+  EXPECT_TRUE(refused(kNrtInvalid));
+  bench.members()[1].gen = Gen::kV3;
+  EXPECT_TRUE(refused(kNrtInvalid));
+  bench.members()[0].queue = 16;
+  EXPECT_TRUE(refused(kNrtInvalid));
+  if (bench.members()[0].channel_bytes != 0) {
+    bench.members()[1].channel_bytes = 0;
+    EXPECT_TRUE(refused(kNrtInvalid));
+  }
 }
 
 }  // namespace

@@ -5,8 +5,10 @@
 #include <cstring>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 #include "base/span.h"
+#include "contract/regs/cc.h"
 #include "contract/regs/sem.h"
 #include "contract/regs/udma.h"
 
@@ -179,7 +181,8 @@ bool ReferenceMachine::all_semaphores_zero() const {
                      [](const auto& s) { return s.second == 0; });
 }
 
-void ReferenceMachine::load(const RankResources& r, const Lowered& lowered, uint32_t executions) {
+void ReferenceMachine::load(const RankResources& r, const Lowered& lowered, uint32_t executions,
+                            const std::array<uint32_t, kMaxCcCores>& triggers) {
   const auto repeat = [](const std::vector<Descriptor>& ring) {
     std::vector<Descriptor> out;
     for (uint32_t i = 0; i < ring_copies(ring.size()); ++i) {
@@ -194,10 +197,19 @@ void ReferenceMachine::load(const RankResources& r, const Lowered& lowered, uint
     q.chip = r.chip;
     q.m2s = repeat(ring.m2s);
     q.s2m = repeat(ring.s2m);
-    queues_[{r.chip, r.udma[ring.engine] + queue}] = q;
-    broadcast_[{r.chip, r.broadcast + queue}].push_back(r.udma[ring.engine] + queue);
+    queues_[{r.chip, r.udma(ring.engine) + queue}] = q;
+    const uint64_t all = r.broadcast(ring.engine / contract::kDmaPerNc) + queue;
+    broadcast_[{r.chip, all}].push_back(r.udma(ring.engine) + queue);
   }
-  cores_.push_back({r, lowered.program, executions, 0});
+  for (uint32_t slot = 0; slot < lowered.programs.size(); ++slot) {
+    Core core;
+    core.resources = r;
+    core.slot = slot;
+    core.program = lowered.programs[slot];
+    core.trigger = triggers[slot];
+    core.remaining = slot == 0 ? executions : 0;
+    cores_.push_back(core);
+  }
 }
 
 uint8_t* ReferenceMachine::at(uint32_t chip, uint64_t address, uint64_t bytes) {
@@ -225,8 +237,8 @@ bool ReferenceMachine::is_signal(uint32_t chip, uint64_t address) const {
     address = map_.peer_local(address);
   }
   return std::any_of(cores_.begin(), cores_.end(), [&](const Core& core) {
-    return core.resources.chip == chip && address >= core.resources.cc_window &&
-           address < core.resources.cc_window + contract::kSemaphoreBlock;
+    return core.resources.chip == chip && address >= core.window() &&
+           address < core.window() + contract::kSemaphoreBlock;
   });
 }
 
@@ -235,30 +247,37 @@ void ReferenceMachine::write_word(uint32_t chip, uint64_t address, uint32_t valu
     chip = map_.peer_chip(address);
     address = map_.peer_local(address);
   }
-  for (const Core& core : cores_) {
-    if (core.resources.chip != chip || address < core.resources.cc_window) continue;
-    const uint64_t offset = address - core.resources.cc_window;
+  for (Core& core : cores_) {
+    if (core.resources.chip != chip || address < core.window()) continue;
+    const uint64_t offset = address - core.window();
+    if (offset == contract::cc::kTrigger) {
+      if (value != core.trigger) fail("a CC-core is triggered with another word");
+      ++core.remaining;
+      return;
+    }
     if (offset < contract::sem::kInc || offset >= contract::sem::kDec) continue;
     const auto index = static_cast<uint32_t>((offset - contract::sem::kInc) / 4);
-    semaphores_[{chip, core.resources.cc_window, index}] += value;
+    semaphores_[{chip, core.window(), index}] += value;
     return;
   }
   uint8_t* to = at(chip, address, 4);
   if (to != nullptr) base::store(to, base::load<uint32_t>(to) + value);
 }
 
-void ReferenceMachine::doorbell(Core* core, uint64_t address, uint32_t value) {
-  const uint32_t chip = core->resources.chip;
+void ReferenceMachine::doorbell(uint32_t chip, uint64_t address, uint32_t value) {
   std::vector<uint64_t> targets{address};
   const auto group = broadcast_.find({chip, address});
-  if (group != broadcast_.end()) targets = group->second;
+  if (group != broadcast_.end()) {
+    targets = group->second;
+    if (targets.size() != contract::kDmaPerNc) fail("broadcast to engines without descriptors");
+  }
+  if (value == 0) fail("doorbell of zero descriptors");
   for (const uint64_t target : targets) {
     const auto it = queues_.find({chip, target});
     if (it == queues_.end()) return fail("doorbell of an unknown queue");
     Queue& q = it->second;
     q.s2m_tail += value >> 16;
     q.m2s_tail += value & 0xFFFF;
-    if ((value >> 16) == 0 || (value & 0xFFFF) == 0) fail("doorbell of zero descriptors");
     if (q.m2s_tail - q.m2s_head > q.m2s.size() || q.s2m_tail - q.s2m_head > q.s2m.size()) {
       fail("ring overrun");
     }
@@ -267,59 +286,76 @@ void ReferenceMachine::doorbell(Core* core, uint64_t address, uint32_t value) {
 }
 
 void ReferenceMachine::fetch(Queue* q) {
-  while (q->m2s_head < q->m2s_tail) {
-    Packet packet;
-    Descriptor d = q->m2s[q->m2s_head++ % q->m2s.size()];
-    if ((d.w0 & desc::kFirst) == 0) return fail("a packet without FIRST");
-    packet.dmb = (d.w0 & desc::kDmb) != 0;
-    uint64_t total = 0;
-    if ((d.w0 & desc::kMeta) != 0) {
-      packet.compute = true;
-      packet.op = contract::DmaCompute::unpack(d);
-      if (desc::operation(d.w1) != 3) return fail("metadata without the compute operation");
-      d = q->m2s[q->m2s_head++ % q->m2s.size()];
-    }
-    packet.sources.push_back(d);
-    total += desc::length(d.w0);
-    while ((d.w0 & desc::kLast) == 0) {
-      if (q->m2s_head >= q->m2s_tail) return fail("a packet without LAST");
-      d = q->m2s[q->m2s_head++ % q->m2s.size()];
-      if ((d.w0 & desc::kFirst) != 0) return fail("FIRST inside a packet");
-      packet.sources.push_back(d);
-      total += desc::length(d.w0);
-    }
-    if (q->s2m_head >= q->s2m_tail) return fail("data without a receive descriptor");
-    packet.destination = q->s2m[q->s2m_head++ % q->s2m.size()];
-    packet.signal = is_signal(q->chip, packet.destination.address);
-    const uint32_t length = desc::length(packet.destination.w0);
-    for (const Descriptor& s : packet.sources) {
-      if (desc::length(s.w0) != length) fail("source and destination differ in length");
-    }
-    if (total > desc::kMaxPacketBytes) fail("packet too long");
-    if (packet.compute ? packet.op.sources != packet.sources.size() : packet.sources.size() != 1) {
-      fail("wrong number of sources");
-    }
-    q->pending.push_back(packet);
+  while (q->m2s_head < q->m2s_tail && fetch_one(q)) {
   }
 }
 
+// The next packet; false if a part of it is not there yet.
+bool ReferenceMachine::fetch_one(Queue* q) {
+  const auto refuse = [&](const char* what) {
+    fail(what);
+    return false;
+  };
+  Packet packet;
+  uint64_t head = q->m2s_head;
+  Descriptor d = q->m2s[head++ % q->m2s.size()];
+  if ((d.w0 & desc::kFirst) == 0) return refuse("a packet without FIRST");
+  packet.dmb = (d.w0 & desc::kDmb) != 0;
+  if ((d.w0 & desc::kMeta) != 0) {
+    packet.compute = true;
+    packet.op = contract::DmaCompute::unpack(d);
+    if (desc::operation(d.w1) != 3) return refuse("metadata without the compute operation");
+    if (head == q->m2s_tail) return false;
+    d = q->m2s[head++ % q->m2s.size()];
+  }
+  packet.sources.push_back(d);
+  uint64_t total = desc::length(d.w0);
+  while ((d.w0 & desc::kLast) == 0) {
+    if (head == q->m2s_tail) return false;
+    d = q->m2s[head++ % q->m2s.size()];
+    if ((d.w0 & desc::kFirst) != 0) return refuse("FIRST inside a packet");
+    packet.sources.push_back(d);
+    total += desc::length(d.w0);
+  }
+  const uint32_t copies = packet.compute ? packet.op.copies : 1;
+  if (q->s2m_tail - q->s2m_head < copies) return false;
+  q->m2s_head = head;
+  for (uint32_t i = 0; i < copies; ++i) {
+    packet.destinations.push_back(q->s2m[q->s2m_head++ % q->s2m.size()]);
+  }
+  packet.signal = is_signal(q->chip, packet.destinations[0].address);
+  const uint32_t length = desc::length(packet.destinations[0].w0);
+  for (const Descriptor& s : packet.sources) {
+    if (desc::length(s.w0) != length) fail("source and destination differ in length");
+  }
+  for (const Descriptor& s : packet.destinations) {
+    if (desc::length(s.w0) != length) fail("copies differ in length");
+  }
+  if (total > desc::kMaxPacketBytes) fail("packet too long");
+  if (packet.compute ? packet.op.sources != packet.sources.size() : packet.sources.size() != 1) {
+    fail("wrong number of sources");
+  }
+  q->pending.push_back(packet);
+  return error.empty();
+}
+
 void ReferenceMachine::execute(Queue* q, const Packet& packet) {
-  const uint32_t length = desc::length(packet.destination.w0);
+  const uint32_t length = desc::length(packet.destinations[0].w0);
   std::vector<const uint8_t*> sources;
   for (const Descriptor& s : packet.sources) sources.push_back(at(q->chip, s.address, length));
   if (!error.empty()) return;
   if (packet.signal) {
     if (length != 4) return fail("a register write of another size than 4 bytes");
-    write_word(q->chip, packet.destination.address, base::load<uint32_t>(sources[0]));
+    write_word(q->chip, packet.destinations[0].address, base::load<uint32_t>(sources[0]));
     return;
   }
-  uint8_t* to = at(q->chip, packet.destination.address, length);
-  if (to == nullptr) return;
-  bytes_moved_ += length;
-  if (packet.compute) {
-    reference_fold(packet.op, sources, length, to);
-  } else {
-    std::memmove(to, sources[0], length);
+  std::vector<uint8_t> result(sources[0], sources[0] + length);
+  if (sources.size() > 1) reference_fold(packet.op, sources, length, result.data());
+  for (const Descriptor& destination : packet.destinations) {
+    uint8_t* to = at(q->chip, destination.address, length);
+    if (to == nullptr) return;
+    bytes_moved_ += length;
+    std::copy(result.begin(), result.end(), to);
   }
 }
 
@@ -338,6 +374,23 @@ bool ReferenceMachine::step_queue(Queue* q) {
   return true;
 }
 
+// Records that only concern the CC-core itself; false if the record is another one.
+bool ReferenceMachine::control(Core* core, const Record& r) {
+  switch (static_cast<Op>(r.op)) {
+    case Op::kMov:
+      core->registers[r.a] = r.imm;
+      return true;
+    case Op::kLoop:
+      if (--core->registers[r.a] != 0) core->pc = r.imm - 1;
+      return true;
+    case Op::kNotify:
+      notifications.push_back(r.imm);
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool ReferenceMachine::step_core(Core* core) {
   if (core->remaining == 0) return false;
   if (core->pc >= core->program.size()) {
@@ -349,21 +402,23 @@ bool ReferenceMachine::step_core(Core* core) {
   switch (static_cast<Op>(r.op)) {
     case Op::kSemWait:
     case Op::kDmaWait: {
-      auto& value =
-          semaphores_[{chip, core->resources.cc_window, static_cast<uint32_t>(r.address)}];
-      if (r.address >= 256) fail("semaphore number");
+      auto& value = semaphores_[{chip, core->window(), static_cast<uint32_t>(r.address)}];
+      if (r.address >= kSemaphores) fail("semaphore number");
       if (value < r.imm) return false;
       if ((r.flags & contract::cc_program::flag::kSubtract) != 0) value -= r.imm;
       break;
     }
     case Op::kSemAdd:
+    case Op::kWrite:
       write_word(chip, r.address, r.imm);
       break;
     case Op::kDmaAdvance:
-      doorbell(core, r.address, r.imm);
+      doorbell(chip, r.address, r.imm);
       break;
-    case Op::kNotify:
-      notifications.push_back(r.imm);
+    case Op::kDmaRange:
+      for (uint64_t i = 0; i <= r.a; ++i) {
+        doorbell(chip, r.address + (i << (r.b + contract::cc_program::kRangeShift)), r.imm);
+      }
       break;
     case Op::kDone:
       if (r.address != 0) write_word(chip, r.address, r.imm);
@@ -371,7 +426,7 @@ bool ReferenceMachine::step_core(Core* core) {
       core->pc = 0;
       return true;
     default:
-      fail("unexpected record");
+      if (!control(core, r)) fail("unexpected record");
   }
   ++core->pc;
   return true;
@@ -383,23 +438,25 @@ bool ReferenceMachine::run() {
   for (auto& [key, queue] : queues_) {
     actors.emplace_back([this, &queue = queue] { return step_queue(&queue); });
   }
-  std::vector<size_t> order(actors.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   // Half of the actors are slow, so that some engines run several steps ahead of others.
   std::vector<bool> slow(actors.size());
   for (size_t i = 0; i < slow.size(); ++i) slow[i] = random_() % 2 == 0;
-  while (error.empty()) {
-    // One random actor moves; when it cannot, the others are tried before giving up.
-    std::shuffle(order.begin(), order.end(), random_);
-    if (random_() % 16 != 0) {
-      std::stable_partition(order.begin(), order.end(), [&](size_t i) { return !slow[i]; });
+  const auto move_one = [&](bool with_slow) {
+    const size_t first = random_() % actors.size();
+    for (size_t i = 0; i < actors.size(); ++i) {
+      const size_t actor = (first + i) % actors.size();
+      if ((with_slow || !slow[actor]) && actors[actor]()) return true;
     }
-    if (std::none_of(order.begin(), order.end(), [&](size_t i) { return actors[i](); })) break;
+    return false;
+  };
+  while (error.empty()) {
+    // One actor moves; when those at hand cannot, the others are tried before giving up.
+    if (!move_one(random_() % 16 == 0) && !move_one(true)) break;
   }
   for (const Core& core : cores_) {
     if (core.remaining != 0)
-      fail("rank " + std::to_string(core.resources.global_rank) + " waits for ever at record " +
-           std::to_string(core.pc));
+      fail("rank " + std::to_string(core.resources.global_rank) + " CC-core " +
+           std::to_string(core.slot) + " waits for ever at record " + std::to_string(core.pc));
   }
   return error.empty();
 }

@@ -4,6 +4,7 @@
 // intervenes, and addresses outside declared memory fail the test.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -24,7 +25,9 @@ class ReferenceMachine {
   std::vector<uint8_t>& memory(uint32_t chip, uint64_t address);
 
   // Loads one rank; the program starts `executions` times, one after the other.
-  void load(const RankResources& resources, const Lowered& lowered, uint32_t executions);
+  // Other CC-cores than the first start when they are triggered with `triggers`.
+  void load(const RankResources& resources, const Lowered& lowered, uint32_t executions,
+            const std::array<uint32_t, kMaxCcCores>& triggers = {});
 
   // Runs until nothing can move. False with `error` set on a contract violation or a deadlock.
   bool run();
@@ -40,7 +43,7 @@ class ReferenceMachine {
     std::vector<contract::Descriptor> sources;
     bool compute = false;
     contract::DmaCompute op;
-    contract::Descriptor destination;
+    std::vector<contract::Descriptor> destinations;  // copies of the result
     bool dmb = false;
     bool signal = false;
   };
@@ -50,17 +53,24 @@ class ReferenceMachine {
     uint64_t m2s_head = 0, m2s_tail = 0, s2m_head = 0, s2m_tail = 0;
     std::vector<Packet> pending;
   };
-  struct Core {
+  struct Core {  // a CC-core of a rank
     RankResources resources;
-    std::vector<contract::cc_program::Record> program;
-    uint32_t remaining = 0;
+    uint32_t slot = 0;
+    CcProgram program;
+    uint32_t trigger = 0;    // word that starts the program
+    uint32_t remaining = 0;  // triggers, with the one that runs
     uint32_t pc = 0;
+    uint32_t registers[contract::cc_program::kRegisters] = {};
+
+    uint64_t window() const { return resources.cc_window(slot); }
   };
 
   bool step_core(Core* core);
+  bool control(Core* core, const contract::cc_program::Record& record);
   bool step_queue(Queue* queue);
-  void doorbell(Core* core, uint64_t address, uint32_t value);
+  void doorbell(uint32_t chip, uint64_t address, uint32_t value);
   void fetch(Queue* queue);
+  bool fetch_one(Queue* queue);
   void execute(Queue* queue, const Packet& packet);
   bool is_signal(uint32_t chip, uint64_t address) const;
   void write_word(uint32_t chip, uint64_t address, uint32_t value);

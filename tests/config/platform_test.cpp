@@ -7,6 +7,7 @@
 
 #include "arch/config/embedded.h"
 #include "arch/config/timing.h"
+#include "arch/contract/address_map.h"
 
 namespace config {
 namespace {
@@ -132,13 +133,87 @@ TEST(Platform, GraphMustHoldTogether) {
                       "\"id\": 1, \"node\": 0, \"local_id\": 0"),
                "p.json:14", "same local_id");
   expect_error(edited(text, "\"lnc_default\": 1", "\"lnc_default\": 2"), "p.json:7", "lnc_default");
-  const size_t edge = text.find("  {\"a\"");
-  const size_t end = text.find('\n', edge);
+  expect_error(edited(text, "\"local_id\": 15", "\"local_id\": 16"), "p.json:28",
+               "count up from 0");
+  const size_t edge = text.find("  {\"a\": 0, \"b\": 1,");
+  ASSERT_NE(edge, std::string::npos);
   std::string without = text;
-  without.erase(edge, end + 1 - edge);
-  const auto platform = parse_platform("p.json", without);
-  ASSERT_FALSE(platform.ok());
-  EXPECT_THAT(platform.error().what, HasSubstr("edges are not those"));
+  without.erase(edge, text.find('\n', edge) + 1 - edge);
+  expect_error(without, "p.json:13", "nothing joins this chip and its neighbour 1");
+  const std::string edges = " \"edges\": [\n";
+  expect_error(edited(text, edges, edges + "  {\"a\": 0, \"b\": 5, \"link\": \"nl2_trn1\"},\n"),
+               "p.json:32", "do not name each other");
+  expect_error(edited(text, edges, edges + "  {\"a\": 1, \"b\": 0, \"link\": \"nl2_trn1\"},\n"),
+               "p.json:32", "a < b");
+}
+
+// A kind promises a shape; "graph" promises none.
+TEST(Platform, KindsHaveTheirShape) {
+  const std::string text = text_of("trn1.32xlarge");
+  expect_error(edited(text, "\"torus2d\", \"dims\": [4, 4]", "\"torus2d\", \"dims\": [4, 5]"),
+               "p.json:8", "another number of chips");
+  expect_error(edited(text, "\"torus2d\", \"dims\": [4, 4]", "\"torus2d\", \"dims\": [2, 8]"),
+               "p.json:21", "outside the dims");
+  expect_error(edited(text, "\"coord\": [0, 1]", "\"coord\": [0, 0]"), "p.json:14", "same coord");
+  expect_error(edited(text, "\"torus2d\"", "\"torus3d\""), "p.json:8", "3 dims");
+  expect_error(edited(text, "\"torus2d\"", "\"switched\""), "p.json:8", "has switches");
+  expect_error(edited(text, "\"torus2d\"", "\"single\""), "p.json:8", "one chip");
+  const std::string swapped = edited(edited(edited(text, "\"coord\": [0, 0]", "\"coord\": [9, 9]"),
+                                            "\"coord\": [0, 2]", "\"coord\": [0, 0]"),
+                                     "\"coord\": [9, 9]", "\"coord\": [0, 2]");
+  expect_error(swapped, "p.json:13", "\"graph\" takes any) joins this chip with chip 6");
+  EXPECT_TRUE(parse_platform("p.json", edited(swapped, "\"torus2d\"", "\"graph\"")).ok());
+  const std::string ring = text_of("inf2.48xlarge");
+  expect_error(edited(ring, "\"ring\"", "\"chain\""), "p.json:29", "does not have this edge");
+}
+
+// The chips are those that the device model builds.
+TEST(Platform, ChipsAreThoseOfTheirGeneration) {
+  for (const char* name : {"trn1.2xlarge", "trn2.3xlarge", "trn3-gen2-server"}) {
+    const auto platform = load_platform(name);
+    ASSERT_TRUE(platform.ok());
+    const contract::AddressMap map{static_cast<contract::Gen>(platform->generation)};
+    EXPECT_EQ(platform->chip.cores, map.ncs());
+    EXPECT_EQ(platform->chip.hbm_stacks, map.hbms());
+    EXPECT_EQ(platform->chip.hbm_stack_bytes, map.hbm_size());
+    EXPECT_EQ(platform->chip.cc_cores, map.topsps());
+    EXPECT_EQ(platform->chip.dma_engines, map.compute_engines());
+    EXPECT_EQ(platform->chip.sbuf_partition_bytes, map.sbuf_partition_bytes());
+    EXPECT_EQ(platform->chip.sbuf_partitions, contract::tpb::kPartitions);
+    EXPECT_EQ(platform->chip.psum_partition_bytes, contract::tpb::kPsumPartitionBytes);
+  }
+  const std::string text = text_of("trn2.3xlarge");
+  expect_error(edited(text, "\"cores\": 8", "\"cores\": 4"), "p.json:7", "is 8");
+  expect_error(edited(text, "\"trainium2\"", "\"trainium1\""), "p.json:7", "trainium2");
+  expect_error(edited(text, "[1, 2]", "[1, 2, 4]"), "p.json:7", "no LNC 4");
+}
+
+TEST(Platform, ChipsOfANodeReachEachOther) {
+  std::string text = text_of("trn3-gen2-server");
+  const std::string lists[][2] = {{"\"members\": [0, 1, 2, 3]", "\"members\": [0, 1, 2]"},
+                                  {"\"connected_to\": [1, 2, 3]", "\"connected_to\": [1, 2]"},
+                                  {"\"connected_to\": [0, 2, 3]", "\"connected_to\": [0, 2]"},
+                                  {"\"connected_to\": [0, 1, 3]", "\"connected_to\": [0, 1]"},
+                                  {"\"connected_to\": [0, 1, 2]", "\"connected_to\": []"}};
+  for (const auto& [from, to] : lists) text = edited(text, from, to);
+  expect_error(text, "p.json:16", "no way leads from here to chip 0");
+}
+
+// A user's own platform with its own timing file, in any topology.
+TEST(Platform, ExampleOfAUser) {
+  const auto platform = load_platform(EXAMPLES "/platforms/switch64.json");
+  ASSERT_TRUE(platform.ok()) << platform.error().message();
+  EXPECT_EQ(platform->chips.size(), 64u);
+  EXPECT_EQ(platform->nodes.size(), 4u);
+  EXPECT_EQ(platform->topology, "graph");
+  EXPECT_EQ(platform->timing, EXAMPLES "/platforms/switch64-timing.json");
+  const auto timing = Timing::load(platform->timing);
+  ASSERT_TRUE(timing.ok()) << timing.error().message();
+  EXPECT_EQ(timing->name(), "switch64");
+  EXPECT_TRUE(check_timing(*platform, *timing).ok());
+  const base::Status missing = check_timing(*platform, *Timing::load("trn2"));
+  ASSERT_FALSE(missing.ok());
+  EXPECT_THAT(missing.error().what, HasSubstr("link.sw"));
 }
 
 TEST(Platform, LinkClassesNeedARate) {

@@ -163,6 +163,7 @@ TEST(Descriptor, ComputeMetadataRoundTrip) {
   c.has_constant = true;
   c.constant_kind = 2;
   c.constant_bits = 0xDEADBEEF;
+  c.copies = 4;
   const DmaCompute back = DmaCompute::unpack(c.pack(3));
   EXPECT_EQ(back.op, c.op);
   EXPECT_EQ(back.src, c.src);
@@ -171,5 +172,6 @@ TEST(Descriptor, ComputeMetadataRoundTrip) {
   EXPECT_TRUE(back.has_constant);
   EXPECT_EQ(back.constant_kind, 2);
   EXPECT_EQ(back.constant_bits, 0xDEADBEEF);
+  EXPECT_EQ(back.copies, 4);
   EXPECT_EQ(desc::ring_id(c.pack(3).w0), 3u);
 }

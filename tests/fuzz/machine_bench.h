@@ -84,14 +84,13 @@ class MachineBench {
   class Port final : public hw::ChipPort {
    public:
     explicit Port(MachineBench& bench) : bench_(bench) {}
-    hw::Fabric* peer(uint32_t chip) override {
+    hw::Fabric* peer(uint32_t, uint32_t chip) override {
       return chip < kAllChips ? &bench_.chip(chip).fabric() : nullptr;
     }
-    void path(uint32_t, uint32_t, bool, uint64_t, hw::Charges&) override {}
     uint32_t neighbour(uint32_t self, uint32_t window) const override {
       return window % 2 == 0 ? (self + kChips) % kAllChips : kNoChip;
     }
-    base::Ps latency(uint32_t, uint32_t) const override { return base::ns(100); }
+    base::Ps latency(uint32_t, uint32_t) override { return base::ns(100); }
 
    private:
     MachineBench& bench_;

@@ -108,14 +108,13 @@ class TwoChips : public ChipPort {
     a.set_port(this);
     b.set_port(this);
   }
-  Fabric* peer(uint32_t chip) override { return chip < 2 ? chips_[chip] : nullptr; }
-  void path(uint32_t self, uint32_t, bool write, uint64_t bytes, Charges& to) override {
-    to.add((self == 0) == write ? forth : back, bytes);
-  }
+  Fabric* peer(uint32_t, uint32_t chip) override { return chip < 2 ? chips_[chip] : nullptr; }
+  Way way(uint32_t from, uint32_t, uint32_t) override { return {&hops_[from], 1}; }
   BandwidthResource forth{"link.0to1", {10, 1000}};
   BandwidthResource back{"link.1to0", {10, 1000}};
 
  private:
+  BandwidthResource* hops_[2] = {&forth, &back};
   Fabric* chips_[2];
 };
 

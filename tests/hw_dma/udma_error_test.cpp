@@ -156,6 +156,28 @@ INSTANTIATE_TEST_SUITE_P(All, Faults,
                                                    b.push(p.tx, {60 | desc::kLast, desc::kOpCompute,
                                                                  b.hbm(0, kA)});
                                                  }},
+                                           Fault{"receive_descriptor_of_two_copies", kS2m, 24,
+                                                 [](DmaBench& b, QueuePair& p) {
+                                                   contract::DmaCompute twice;
+                                                   twice.src = twice.dst = contract::DType::kFp32;
+                                                   twice.copies = 2;
+                                                   b.push(p.tx, twice.pack(0));
+                                                   b.push(p.tx, {64 | desc::kLast, desc::kOpCompute,
+                                                                 b.hbm(0, kA)});
+                                                   b.push(p.rx, desc::rx(b.hbm(0, kB), 60, 0));
+                                                   b.push(p.rx, desc::rx(b.hbm(0, kB), 68, 0));
+                                                 }},
+                                           Fault{"last_copy_longer_than_the_result", kS2m, 24,
+                                                 [](DmaBench& b, QueuePair& p) {
+                                                   contract::DmaCompute twice;
+                                                   twice.src = twice.dst = contract::DType::kFp32;
+                                                   twice.copies = 2;
+                                                   b.push(p.tx, twice.pack(0));
+                                                   b.push(p.tx, {64 | desc::kLast, desc::kOpCompute,
+                                                                 b.hbm(0, kA)});
+                                                   b.push(p.rx, desc::rx(b.hbm(0, kB), 64, 0));
+                                                   b.push(p.rx, desc::rx(b.hbm(0, kB), 68, 0));
+                                                 }},
                                            Fault{"bad_dtype", kS2m, 24,
                                                  [](DmaBench& b, QueuePair& p) {
                                                    contract::DmaCompute add;

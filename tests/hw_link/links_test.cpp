@@ -301,7 +301,7 @@ TEST(Peers, TakeTheLinks) {
     EXPECT_EQ(resources[2]->total_bytes(), 1500u);
     EXPECT_EQ(resources[3]->total_bytes(), 1000u);
     EXPECT_EQ(b.fabric.read_latency(b.map().peer_address(0, kA)), b.timing.hbm_latency);
-    EXPECT_EQ(b.links.peer(3), nullptr);
+    EXPECT_EQ(b.links.peer(0, 3), nullptr);
   }
 }
 

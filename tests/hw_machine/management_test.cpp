@@ -299,10 +299,9 @@ TEST_P(RegisterMailbox, ThrottlingIsNotifiedOnRequest) {
 
 struct Peers final : hw::ChipPort {
   explicit Peers(hw::Machine& m) : machine(m) {}
-  hw::Fabric* peer(uint32_t chip) override {
+  hw::Fabric* peer(uint32_t, uint32_t chip) override {
     return chip < machine.chips() ? &machine.chip(chip).fabric() : nullptr;
   }
-  void path(uint32_t, uint32_t, bool, uint64_t, hw::Charges&) override {}
   hw::Machine& machine;
 };
 

@@ -9,8 +9,8 @@ std::string event(const char* type, const char* phase, int core, int exec, int o
   return std::string("{\"event_type\":\"") + type + "\",\"phase\":\"" + phase +
          "\",\"nc_idx\":" + std::to_string(core) +
          ",\"data\":{\"nc_timestamp_ps\":" + std::to_string(ps) +
-         ",\"exec_id\":" + std::to_string(exec) + ",\"op_index\":" + std::to_string(op) +
-         ",\"algorithm\":\"mesh\"}}";
+         ",\"exec_id\":" + std::to_string(exec) +
+         ",\"stream\":0,\"op_index\":" + std::to_string(op) + ",\"algorithm\":\"mesh\"}}";
 }
 
 std::string document(const std::vector<std::string>& events) {
@@ -27,13 +27,13 @@ TEST(Events, PairsByCoreExecutionAndOperation) {
        event("cc_running", "stop", 0, 9, 1, 305)}));
   ASSERT_TRUE(r) << r.error().message();
   ASSERT_EQ(r->size(), 3u);
-  EXPECT_EQ((*r)[0].ps, 50u);
+  EXPECT_EQ((*r)[0].stop_ps - (*r)[0].start_ps, 50u);
   EXPECT_EQ((*r)[0].algorithm, "mesh");
   EXPECT_EQ((*r)[1].execution, 1u);  // second execution of core 0
   EXPECT_EQ((*r)[1].operation, 1u);
   EXPECT_EQ((*r)[2].core, 1u);
   EXPECT_EQ((*r)[2].execution, 0u);
-  EXPECT_EQ((*r)[2].ps, 80u);
+  EXPECT_EQ((*r)[2].stop_ps - (*r)[2].start_ps, 80u);
 }
 
 TEST(Events, RefusesWhatCannotBeTimed) {

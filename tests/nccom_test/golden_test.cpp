@@ -103,9 +103,47 @@ TEST(Golden, AllOnes) {
 
 TEST(Golden, GroupsOfADataParallelRun) {
   Options o = options(Operation::kAllReduce, kAll[0], 6);
-  o.data_parallel = 3;
+  o.groups = {{0, 1}, {2, 3}, {4, 5}};
   EXPECT_EQ(group_of(o, 3), (std::vector<uint32_t>{2, 3}));
   EXPECT_EQ(group_of(o, 5), (std::vector<uint32_t>{4, 5}));
+}
+
+// Element i of what rank r puts in.
+uint64_t input_element(const Options& o, uint32_t rank, uint64_t i) {
+  uint8_t raw[8] = {};
+  make_input(o, rank, i, 1, raw);
+  uint64_t value = 0;
+  std::memcpy(&value, raw, sizeof value);
+  return value;
+}
+
+TEST(Golden, MovingOperations) {
+  Options o = options(Operation::kAllToAll, {"uint32", DType::kUint32, "uint32"}, 2);
+  o.check = Check::kRandom;
+  const std::vector<uint8_t> all = expected_output(o, {0, 1}, 1, 16);  // two elements per peer
+  const auto* words = reinterpret_cast<const uint32_t*>(all.data());
+  EXPECT_EQ(words[0], input_element(o, 0, 2));
+  EXPECT_EQ(words[3], input_element(o, 1, 3));
+  o.operation = Operation::kPermute;
+  o.pairs = {{0, 1}, {1, 0}};
+  const std::vector<uint8_t> swapped = expected_output(o, {0, 1}, 1, 8);
+  EXPECT_EQ(reinterpret_cast<const uint32_t*>(swapped.data())[1], input_element(o, 0, 1));
+  o.operation = Operation::kSendRecv;
+  o.pairs = {{0, 1}};
+  EXPECT_TRUE(receives(o, 1));
+  EXPECT_FALSE(receives(o, 0));
+}
+
+TEST(Golden, PartsAreOperationsOfTheirOwn) {
+  Options o = options(Operation::kAllGather, {"uint32", DType::kUint32, "uint32"}, 2);
+  o.check = Check::kRandom;
+  o.parts = {1, 1};
+  // 16 bytes: two parts of one element per rank each.
+  const std::vector<uint8_t> out = expected_output(o, {0, 1}, 0, 16);
+  const auto* words = reinterpret_cast<const uint32_t*>(out.data());
+  EXPECT_EQ(words[0], input_element(o, 0, 0));
+  EXPECT_EQ(words[1], input_element(o, 1, 0));
+  EXPECT_EQ(words[2], input_element(o, 0, 1));
 }
 
 TEST(Golden, CodecRoundTrips) {

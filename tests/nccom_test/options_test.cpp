@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <sstream>
 
 namespace nccom {
@@ -18,7 +19,7 @@ Parsed parse_line(const std::string& line) {
 Options good(const std::string& line) {
   const Parsed p = parse_line(line);
   EXPECT_TRUE(p.proceed) << line << "\n" << p.text;
-  return p.options;
+  return p.streams.empty() ? Options() : p.streams.front();
 }
 
 void refused(const std::string& line, const std::string& message) {
@@ -70,7 +71,7 @@ TEST(Options, Forms) {
   const Options o = good("-r 4 allr -I 3 -W 1 -n 6 -w 2 --data-parallel-dimension 2");
   EXPECT_TRUE(o.repeat_neff);
   EXPECT_EQ(o.neff_iterations, 3u);
-  EXPECT_EQ(o.data_parallel, 2u);
+  EXPECT_EQ(o.groups.size(), 2u);
   EXPECT_EQ(o.group_ranks(), 2u);
 }
 
@@ -80,7 +81,8 @@ TEST(Options, Refusals) {
   refused("-r 2", "the following arguments are required: operation");
   refused("-r 2 foo",
           "argument operation: invalid choice: 'foo' (choose from 'all_reduce', 'allr'");
-  refused("-r 2 alltoall", "argument operation: 'alltoall' is not supported");
+  refused("-r 2 alltoallv", "argument operation: 'alltoallv' is not supported");
+  refused("-r 3 sendrecv", "sendrecv needs an even number of ranks");
   refused("-r x allr", "argument -r/--nworkers: invalid int value: 'x'");
   refused("-r 0 allr", "argument -r/--nworkers: must be 1 to");
   refused("allr -r", "argument -r/--nworkers: expected one argument");
@@ -98,7 +100,7 @@ TEST(Options, Refusals) {
   refused("-r 2 allr --show", "ambiguous option: --show could match --show-algorithm, ");
   refused("-r 2 allr --sb2sb", "argument --sb2sb: not supported");
   refused("-r 2 allr --permute-chain", "argument --permute-chain: not supported");
-  refused("-r 2 allr -N 2", "argument -N/--nnodes: more than one instance needs MPI");
+  refused("-r 3 allr -N 2", "argument -N/--nnodes: 3 ranks do not divide into 2 instances");
   refused("-r 3 allr --data-parallel-dimension 2", "argument --data-parallel-dimension: 3 ranks");
   refused("-r 2 allr --debug=1", "argument --debug: ignored explicit argument '1'");
   refused("-r 2 allr --x-rank-start 1 --x-local-ranks 2", "argument --x-local-ranks: ranks 1 to 2");
@@ -146,6 +148,72 @@ TEST(Sizes, PerRankBuffers) {
   const Options scatter = good("-r 4 redsct");
   EXPECT_EQ(input_bytes(scatter, 1024), 1024u);
   EXPECT_EQ(output_bytes(scatter, 1024), 256u);
+}
+
+std::string file_with(const std::string& name, const std::string& text) {
+  const std::string path = testing::TempDir() + name;
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(Options, GroupsAndPairsFromFiles) {
+  const std::string groups = file_with("groups.json", "{\"replica_groups\": [[[0,2],[1,3]]]}");
+  EXPECT_EQ(good("-r 4 allr --custom-replica-groups " + groups).groups,
+            (RankLists{{0, 2}, {1, 3}}));
+  refused("-r 5 allr --custom-replica-groups " + groups, "argument --custom-replica-groups: ");
+  const std::string pairs =
+      file_with("pairs.json", "{\"src_target_pairs\": [[[0,1],[1,0],[2,2]]]}");
+  EXPECT_EQ(good("-r 3 permute --custom-src-target-pairs " + pairs).pairs.size(), 3u);
+  refused("-r 2 permute --custom-src-target-pairs " + pairs, "argument --custom-src-target-pairs");
+  const std::string open_pairs = file_with("open.json", "{\"src_target_pairs\": [[[0,1]]]}");
+  refused("-r 2 permute --custom-src-target-pairs " + open_pairs,
+          "argument --custom-src-target-pairs: ");
+  refused("-r 2 allr --custom-replica-groups /no/such/file", "argument --custom-replica-groups: ");
+  for (const char* text :
+       {"", "[]", "{\"replica_groups\": 1}", "{\"replica_groups\": [[[0,0]]]}",
+        "{\"replica_groups\": [[[0],[1,2]]]}", "{\"replica_groups\": [[[-1,0]]]}"}) {
+    refused("-r 3 allr --custom-replica-groups " + file_with("bad.json", text),
+            "argument --custom-replica-groups: ");
+  }
+}
+
+TEST(Options, StreamsTakeWhatTheyDoNotSayFromTheCommandLine) {
+  const std::string file =
+      file_with("streams.json",
+                "{\"streams\": [{\"operation\": \"allr\", \"datatype\": \"bf16\"},"
+                " {\"operation\": \"allg\", \"minbytes\": \"1kb\", \"maxbytes\": 1024,"
+                " \"ops_per_iter\": 2}]}");
+  const Parsed p = parse_line("-r 4 -b 4kb -e 8kb -f 2 --streams-json " + file);
+  ASSERT_TRUE(p.proceed) << p.text;
+  ASSERT_EQ(p.streams.size(), 2u);
+  EXPECT_STREQ(p.streams[0].dtype.name, "bf16");
+  EXPECT_EQ(p.streams[0].min_bytes, 4096u);
+  EXPECT_EQ(p.streams[1].operation, Operation::kAllGather);
+  EXPECT_EQ(p.streams[1].min_bytes, 1024u);
+  EXPECT_EQ(p.streams[1].ops_per_iter, 2u);
+  EXPECT_EQ(p.streams[1].step_factor, 2u);
+  refused("-r 4 --streams-json " + file_with("none.json", "{\"streams\": []}"),
+          "argument --streams-json: ");
+  refused("-r 4 --streams-json " +
+              file_with("what.json", "{\"streams\": [{\"operation\": \"allr\", \"bogus\": 1}]}"),
+          "unrecognized arguments: --bogus 1");
+}
+
+TEST(Options, PartsKeepTheRatioAndTheSum) {
+  Options o = good("-r 4 -d fp32 allg --coalesced-cc-size-ratio [1,2,1]");
+  ASSERT_EQ(o.parts, (std::vector<uint32_t>{1, 2, 1}));
+  const std::vector<Part> parts = parts_of(o, 16 * 9);
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_EQ(parts[0].size + parts[1].size + parts[2].size, 16u * 9);
+  for (const Part& part : parts) EXPECT_EQ(part.size % 16, 0u);
+  refused("-r 4 allg --coalesced-cc-size-ratio [0]", "argument --coalesced-cc-size-ratio: ");
+}
+
+TEST(Options, HostsEndWhereTheOperationBegins) {
+  const Options o = good("-r 4 -N 2 --hosts a b allr");
+  EXPECT_EQ(o.hosts, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(o.operation, Operation::kAllReduce);
+  EXPECT_EQ(o.nodes, 2u);
 }
 
 }  // namespace

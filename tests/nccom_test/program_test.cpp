@@ -17,17 +17,27 @@ Options options(Operation operation, Check check) {
   return o;
 }
 
+Workload workload(const std::vector<Options>& streams, uint64_t size, uint32_t iterations) {
+  return {streams, std::vector<uint64_t>(streams.size(), size), iterations, "trn1", 1};
+}
+
+base::Result<neff::Neff> load(const Program& program) {
+  neff::LoadOptions load;
+  load.target_core_version = 2;
+  load.target_lnc = 1;
+  return neff::load(program.neff, load);
+}
+
 TEST(Program, LoadsForEveryOperation) {
   for (const Operation operation :
-       {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter}) {
+       {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter,
+        Operation::kAllToAll, Operation::kPermute, Operation::kSendRecv}) {
     for (const Check check : {Check::kOff, Check::kRandom}) {
-      const Options o = options(operation, check);
-      const auto program = make_program(o, 4096, 25, "trn1");
+      std::vector<Options> streams{options(operation, check)};
+      const Options& o = streams[0];
+      const auto program = make_program(workload(streams, 4096, 25));
       ASSERT_TRUE(program) << program.error().message();
-      neff::LoadOptions load;
-      load.target_core_version = 2;
-      load.target_lnc = 1;
-      const auto neff = neff::load(program->neff, load);
+      const auto neff = load(*program);
       ASSERT_TRUE(neff) << neff.error().message();
       EXPECT_TRUE(neff->executable);
       ASSERT_EQ(neff->subgraphs.size(), 1u);
@@ -49,29 +59,80 @@ TEST(Program, LoadsForEveryOperation) {
   }
 }
 
+TEST(Program, StreamsHaveTheirOwnBuffersGroupsAndSemaphores) {
+  std::vector<Options> streams{options(Operation::kAllReduce, Check::kRandom),
+                               options(Operation::kAllGather, Check::kRandom)};
+  streams[1].ops_per_iter = 2;
+  const auto program = make_program(workload(streams, 4096, 5));
+  ASSERT_TRUE(program) << program.error().message();
+  const auto neff = load(*program);
+  ASSERT_TRUE(neff) << neff.error().message();
+  const neff::Subgraph& sg = neff->subgraphs[0];
+  ASSERT_EQ(sg.collectives.size(), 15u);
+  uint32_t of_stream[2] = {};
+  for (const neff::CollectiveOp& op : sg.collectives) {
+    ASSERT_LT(op.stream_id, 2u);
+    EXPECT_EQ(op.group_id, op.stream_id);
+    ++of_stream[op.stream_id];
+  }
+  EXPECT_EQ(of_stream[0], 5u);
+  EXPECT_EQ(of_stream[1], 10u);
+  EXPECT_NE(sg.collectives[0].source, sg.collectives[1].source);
+  EXPECT_EQ(neff->tensors.size(), 4u);
+}
+
+TEST(Program, UniqueBuffersDifferByOperation) {
+  std::vector<Options> streams{options(Operation::kAllGather, Check::kRandom)};
+  streams[0].unique_buffers = true;
+  const auto program = make_program(workload(streams, 4096, 3));
+  ASSERT_TRUE(program) << program.error().message();
+  const auto neff = load(*program);
+  ASSERT_TRUE(neff) << neff.error().message();
+  const auto& ops = neff->subgraphs[0].collectives;
+  ASSERT_EQ(ops.size(), 3u);
+  EXPECT_NE(ops[0].source, ops[1].source);
+  EXPECT_NE(ops[1].destination, ops[2].destination);
+}
+
+TEST(Program, PartsOfAnOperationFollowTheRatio) {
+  std::vector<Options> streams{options(Operation::kAllGather, Check::kOff)};
+  streams[0].parts = {1, 2, 1};
+  const auto program = make_program(workload(streams, 4096, 2));
+  ASSERT_TRUE(program) << program.error().message();
+  const auto neff = load(*program);
+  ASSERT_TRUE(neff) << neff.error().message();
+  const auto& ops = neff->subgraphs[0].collectives;
+  ASSERT_EQ(ops.size(), 6u);
+  EXPECT_EQ(ops[0].destination_bytes, 1024u);
+  EXPECT_EQ(ops[1].destination_bytes, 2048u);
+  EXPECT_EQ(ops[1].source_offset, 512u);
+  EXPECT_EQ(ops[2].destination_offset, 3072u);
+}
+
 TEST(Program, NameFollowsThePattern) {
-  EXPECT_EQ(make_program(options(Operation::kAllReduce, Check::kOff), 1024, 25, "trn1")->name,
+  const std::vector<Options> streams{options(Operation::kAllReduce, Check::kOff)};
+  EXPECT_EQ(make_program(workload(streams, 1024, 25))->name,
             "nccom_neff_allr_x25_1024_bf16_r2_lnc1");
 }
 
 TEST(Program, EqualArgumentsGiveEqualFiles) {
-  const Options o = options(Operation::kAllReduce, Check::kRandom);
-  EXPECT_EQ(make_program(o, 1024, 5, "trn1")->neff, make_program(o, 1024, 5, "trn1")->neff);
+  const std::vector<Options> streams{options(Operation::kAllReduce, Check::kRandom)};
+  EXPECT_EQ(make_program(workload(streams, 1024, 5))->neff,
+            make_program(workload(streams, 1024, 5))->neff);
 }
 
 TEST(Program, LongRunsKeepTheTriggerQueueShort) {
-  const std::string text =
-      assembler_text(options(Operation::kAllReduce, Check::kOff), 64, kMaxOperations, "trn1");
+  const std::vector<Options> streams{options(Operation::kAllReduce, Check::kOff)};
+  const std::string text = assembler_text(workload(streams, 64, kMaxOperations));
   EXPECT_NE(text.find("$S[15]>=1 $S[15]++@complete"), std::string::npos);
   EXPECT_NE(text.find("$S[15]>=384 $S[15]++@complete"), std::string::npos);
   EXPECT_NE(text.find("EVENT_SEMAPHORE $S[15]>=512"), std::string::npos);
-  EXPECT_TRUE(
-      make_program(options(Operation::kAllReduce, Check::kOff), 64, kMaxOperations, "trn1"));
+  EXPECT_TRUE(make_program(workload(streams, 64, kMaxOperations)));
 }
 
 TEST(Program, CountsOverThirtyBitsUseTwoDimensions) {
-  Options o = options(Operation::kAllReduce, Check::kOff);
-  const auto program = make_program(o, 6ull << 30, 1, "trn1");
+  const std::vector<Options> streams{options(Operation::kAllReduce, Check::kOff)};
+  const auto program = make_program(workload(streams, 6ull << 30, 1));
   ASSERT_TRUE(program) << program.error().message();
   const auto neff = neff::load(program->neff);
   ASSERT_TRUE(neff) << neff.error().message();
@@ -79,10 +140,10 @@ TEST(Program, CountsOverThirtyBitsUseTwoDimensions) {
 }
 
 TEST(Program, DataParallelGroups) {
-  Options o = options(Operation::kAllReduce, Check::kOff);
-  o.ranks = 4;
-  o.data_parallel = 2;
-  const auto neff = neff::load(make_program(o, 64, 1, "trn1")->neff);
+  std::vector<Options> streams{options(Operation::kAllReduce, Check::kOff)};
+  streams[0].ranks = 4;
+  streams[0].groups = {{0, 1}, {2, 3}};
+  const auto neff = neff::load(make_program(workload(streams, 64, 1))->neff);
   ASSERT_TRUE(neff) << neff.error().message();
   ASSERT_EQ(neff->subgraphs[0].cc.groups.size(), 1u);
   EXPECT_EQ(neff->subgraphs[0].cc.groups[0].lists, (std::vector<neff::RankList>{{0, 1}, {2, 3}}));

@@ -69,12 +69,15 @@ TEST(Table, BandwidthFactors) {
   EXPECT_DOUBLE_EQ(bus_factor(Operation::kAllReduce, 4), 1.5);
   EXPECT_DOUBLE_EQ(bus_factor(Operation::kAllGather, 4), 0.75);
   EXPECT_DOUBLE_EQ(bus_factor(Operation::kReduceScatter, 2), 0.5);
+  EXPECT_DOUBLE_EQ(bus_factor(Operation::kAllToAll, 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor(Operation::kPermute, 4), 1.0);
+  EXPECT_DOUBLE_EQ(bus_factor(Operation::kSendRecv, 2), 1.0);
 }
 
 TEST(Table, GroupsCountNotRanks) {
   Options o;
   o.ranks = 8;
-  o.data_parallel = 4;
+  o.groups = {{0, 1}, {2, 3}, {4, 5}, {6, 7}};
   const Row row = evaluate(o, measured(1000000, {1000000}, "ring"));
   EXPECT_DOUBLE_EQ(row.algbw, 1000.0);
   EXPECT_DOUBLE_EQ(row.busbw, 1000.0);  // factor of two ranks
@@ -100,7 +103,7 @@ TEST(Json, HasThePublishedKeys) {
   Options o = example();
   o.show_sizes = false;
   o.show_algorithm = false;
-  const std::string text = json_report(o, {evaluate(o, measured(1024, {5000000}, "mesh"))});
+  const std::string text = json_report({o}, {{evaluate(o, measured(1024, {5000000}, "mesh"))}});
   EXPECT_EQ(
       text,
       "{\n  \"results\": [\n    {\n      \"size(B)\": 1024,\n      \"count(elems)\": 512,\n"
@@ -111,12 +114,19 @@ TEST(Json, HasThePublishedKeys) {
 TEST(Json, OptionalColumnsAndConfiguration) {
   Options o = example();
   o.json_config = true;
-  const std::string text = json_report(o, {evaluate(o, measured(1024, {5000000}, "mesh"))});
+  const std::string text = json_report({o}, {{evaluate(o, measured(1024, {5000000}, "mesh"))}});
   EXPECT_NE(text.find("\"total_input_size(B)\": 256"), std::string::npos);
   EXPECT_NE(text.find("\"algorithm\": \"mesh\""), std::string::npos);
   EXPECT_NE(text.find("\"x_config\""), std::string::npos);
   // Value times time gives the size back exactly.
   EXPECT_NEAR(0.2048 * 5.0 * 1000, 1024, 1e-9);
+}
+
+TEST(Csv, OneLinePerRow) {
+  const Options o = example();
+  const std::string text = csv_report({o}, {{evaluate(o, measured(1024, {5000000}, "mesh"))}});
+  EXPECT_NE(text.find("\n0,allg,4,bf16,1024,512,5.00,"), std::string::npos) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
 }
 
 }  // namespace

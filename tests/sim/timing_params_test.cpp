@@ -16,6 +16,7 @@ TEST(TimingParams, DefaultsAreThoseOfTrn1) {
   };
   EXPECT_TRUE(same_rate(file.dma_engine, built_in.dma_engine));
   EXPECT_TRUE(same_rate(file.dma_chip, built_in.dma_chip));
+  EXPECT_TRUE(same_rate(file.dma_compute, built_in.dma_compute));
   EXPECT_TRUE(same_rate(file.hbm_stack, built_in.hbm_stack));
   EXPECT_TRUE(same_rate(file.core_fabric, built_in.core_fabric));
   EXPECT_TRUE(same_rate(file.pcie, built_in.pcie));

@@ -25,7 +25,7 @@ class CommandLine(unittest.TestCase):
             self.assertIn(word, errors)
 
     def test_usage_errors_list_what_is_valid(self):
-        self.assert_usage([], "run, up, exec, down, qemu, vfio-user or describe")
+        self.assert_usage([], "run, up, exec, down, qemu, vfio-user, sweep or describe")
         self.assert_usage(["rnu"], "'rnu'", "run")
         self.assert_usage(["run", "--platfrom", "x"], "--platfrom", "--platform")
         self.assert_usage(["run", "--platform"], "--platform")

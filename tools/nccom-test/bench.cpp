@@ -1,11 +1,11 @@
 #include "bench.h"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <nrt/nrt.h>
 #include <nrt/nrt_experimental.h>
 #include <nrt/nrt_sys_trace.h>
-#include <sys/socket.h>
+#include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,6 +14,7 @@
 
 #include "base/fd.h"
 #include "events.h"
+#include "launch.h"
 #include "program.h"
 #include "rank.h"
 
@@ -33,27 +34,6 @@ bool any_device() {
     if (fd.valid()) return true;
   }
   return false;
-}
-
-// The runtime wants NEURON_RT_ROOT_COMM_ID whenever there are several ranks; when all of them are
-// here, any free port of this host will do.
-base::Status choose_root(const Options& o) {
-  if (o.ranks == 1 || o.local_ranks < o.ranks || ::getenv("NEURON_RT_ROOT_COMM_ID") != nullptr) {
-    return {};
-  }
-  const base::UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (!fd.valid() || ::bind(fd.get(), generic, size) != 0 ||
-      ::getsockname(fd.get(), generic, &size) != 0) {
-    return base::errno_error("nccom-test", "a port for the ranks to meet");
-  }
-  const std::string root = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
-  ::setenv("NEURON_RT_ROOT_COMM_ID", root.c_str(), 1);
-  return {};
 }
 
 base::Result<std::string> arch_name() {
@@ -105,7 +85,7 @@ base::Status start_trace() {
   return rc == NRT_SUCCESS ? base::Status() : status_error("nrt_sys_trace_start", rc);
 }
 
-base::Result<std::vector<OpDuration>> fetch_events() {
+base::Result<std::vector<OpTimes>> fetch_events() {
   char* buffer = nullptr;
   size_t size = 0;
   const NRT_STATUS rc = nrt_sys_trace_fetch_events(&buffer, &size, nullptr);
@@ -119,7 +99,7 @@ base::Result<std::vector<OpDuration>> fetch_events() {
 
 class Bench::Impl {
  public:
-  explicit Impl(const Options& options) : o_(options) {}
+  explicit Impl(const std::vector<Options>& streams) : streams_(streams), o_(streams_.front()) {}
   ~Impl() {
     if (!running_) return;
     nrt_sys_trace_stop();
@@ -127,7 +107,10 @@ class Bench::Impl {
   }
 
   base::Status start() {
-    if (base::Status status = choose_root(o_); !status) return status;
+    // The runtime wants a place to meet whenever there are several ranks.
+    if (o_.ranks > 1 && o_.local_ranks == o_.ranks) {
+      if (base::Status status = choose_root("127.0.0.1"); !status) return status;
+    }
     const NRT_STATUS rc = nrt_init(NRT_FRAMEWORK_TYPE_NO_FW, "", "");
     if (rc != NRT_SUCCESS) {
       if (!any_device()) return base::Error{base::Fault::kIo, 1, "", kNoDriver};
@@ -137,74 +120,113 @@ class Bench::Impl {
     base::Result<std::string> arch = arch_name();
     if (!arch) return arch.error();
     arch_ = *arch;
+    lnc_ = arch_ == "trn2" || arch_ == "trn3" ? 2 : 1;
+    if (const char* lnc = ::getenv("NEURON_LOGICAL_NC_CONFIG"); lnc != nullptr) {
+      lnc_ = std::strcmp(lnc, "2") == 0 ? 2 : 1;  // the runtime has refused what is neither
+    }
+    if (arch_ == "inf2" && o_.nodes > 1) {
+      return base::Error{base::Fault::kUsage, 1, "nccom-test",
+                         "inf2 has no collectives between instances; use -N 1"};
+    }
     const NRT_STATUS counted = nrt_get_visible_vnc_count(&cores_);
     if (counted != NRT_SUCCESS) return status_error("nrt_get_visible_vnc_count", counted);
     return start_trace();
   }
 
-  base::Result<Measurement> measure(uint64_t size) {
-    Measurement m;
-    m.size = size;
+  base::Result<std::vector<Measurement>> measure(const std::vector<uint64_t>& sizes) {
+    std::vector<Measurement> m(streams_.size());
+    for (size_t s = 0; s < m.size(); ++s) m[s].size = sizes[s];
     if (o_.local_ranks > cores_) {
       return base::Error{base::Fault::kResource, 1, "nccom-test",
                          std::to_string(o_.local_ranks) + " ranks, but " + std::to_string(cores_) +
                              " NeuronCores are visible to this process"};
     }
+    uint32_t per_iteration = 0;
+    for (const Options& o : streams_) {
+      per_iteration =
+          std::max(per_iteration, o.ops_per_iter * static_cast<uint32_t>(o.parts.size()));
+    }
+    const uint32_t most = std::max(1u, kMaxOperations / per_iteration);
     const uint32_t total = o_.iterations + o_.warmup;
-    if (o_.repeat_neff && total > kMaxOperations) {
+    if (o_.repeat_neff && total > most) {
       return base::Error{base::Fault::kUnsupported, 1, "nccom-test",
-                         std::to_string(total) + " operations in one NEFF; at most " +
-                             std::to_string(kMaxOperations) + " with -I or -W"};
+                         std::to_string(total) + " iterations in one NEFF; at most " +
+                             std::to_string(most) + " with -I or -W"};
     }
     const uint32_t executions = o_.repeat_neff ? o_.neff_warmup + o_.neff_iterations : 1;
-    for (uint32_t first = 0; first < total; first += kMaxOperations) {
-      const uint32_t count = std::min(kMaxOperations, total - first);
-      base::Status status = run(size, first, count, executions, &m);
+    for (uint32_t first = 0; first < total; first += most) {
+      const Workload work{streams_, sizes, std::min(most, total - first), arch_, lnc_};
+      base::Status status = run(work, first, executions, &m);
       if (!status) return status.error();
     }
     if (o_.local_ranks < o_.ranks) {
-      if (base::Status status = gather(&m); !status) return status.error();
+      for (Measurement& each : m) {
+        if (base::Status status = gather(&each); !status) return status.error();
+      }
     }
     return m;
   }
 
  private:
-  // One NEFF with operations [first, first + count) of the run.
-  base::Status run(uint64_t size, uint32_t first, uint32_t count, uint32_t executions,
-                   Measurement* m) {
-    const base::Result<Program> program = make_program(o_, size, count, arch_);
+  // One NEFF with the iterations of the run that begin at `first`.
+  base::Status run(const Workload& work, uint32_t first, uint32_t executions,
+                   std::vector<Measurement>* m) {
+    const base::Result<Program> program = make_program(work);
     if (!program) return program.error();
     std::vector<RankResult> results(o_.local_ranks);
     Agreement agreement(o_.local_ranks);
     std::vector<std::thread> threads;
     for (uint32_t i = 0; i < o_.local_ranks; ++i) {
       threads.emplace_back([&, i] {
-        results[i] = run_rank(o_, *program, size, o_.rank_start + i, executions, &agreement);
+        if (o_.pin) pin(i);
+        results[i] = run_rank(work, *program, o_.rank_start + i, executions, &agreement);
       });
     }
     for (std::thread& thread : threads) thread.join();
-    const base::Result<std::vector<OpDuration>> events = fetch_events();
+    const base::Result<std::vector<OpTimes>> events = fetch_events();
     for (RankResult& result : results) {
       if (!result.status) return result.status;
     }
     if (!events) return events.error();
-    if (base::Status status = compare_ranks(o_, results); !status) return status;
-    return collect(*events, first, count, executions, m);
+    if (base::Status status = compare_ranks(work, results); !status) return status;
+    return collect(*events, work, first, executions, m);
   }
 
-  base::Status collect(const std::vector<OpDuration>& events, uint32_t first, uint32_t count,
-                       uint32_t executions, Measurement* m) const {
-    if (events.size() != static_cast<size_t>(count) * executions * o_.local_ranks) {
-      return base::Error{
-          base::Fault::kIo, 1, "system trace",
-          std::to_string(events.size()) + " collectives in the trace, " +
-              std::to_string(static_cast<size_t>(count) * executions * o_.local_ranks) +
-              " were run"};
+  // The thread of a rank stays on one of the host's processors.
+  static void pin(uint32_t rank) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(rank % std::max(1u, std::thread::hardware_concurrency()), &set);
+    ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set);
+  }
+
+  base::Status collect(const std::vector<OpTimes>& events, const Workload& work, uint32_t first,
+                       uint32_t executions, std::vector<Measurement>* m) const {
+    size_t expected = 0;
+    for (const Options& o : streams_) {
+      expected +=
+          size_t{work.iterations} * o.ops_per_iter * o.parts.size() * executions * o.local_ranks;
     }
-    for (const OpDuration& e : events) {
-      if (e.execution < o_.neff_warmup || first + e.operation < o_.warmup) continue;
-      m->durations_ps.push_back(e.ps);
-      m->algorithm = e.algorithm;
+    if (events.size() != expected) {
+      return base::Error{base::Fault::kIo, 1, "system trace",
+                         std::to_string(events.size()) + " collectives in the trace, " +
+                             std::to_string(expected) + " were run"};
+    }
+    // Events of one core, execution and stream are in issue order; parts make one operation.
+    for (size_t at = 0; at < events.size();) {
+      const OpTimes& begin = events[at];
+      if (begin.stream >= streams_.size()) {
+        return base::Error{base::Fault::kIo, 1, "system trace", "an unknown stream"};
+      }
+      const Options& o = streams_[begin.stream];
+      const OpTimes& end = events[at + o.parts.size() - 1];
+      const auto operation = begin.operation / static_cast<uint32_t>(o.parts.size());
+      at += o.parts.size();
+      if (begin.execution < o.neff_warmup || first + operation / o.ops_per_iter < o.warmup) {
+        continue;
+      }
+      (*m)[begin.stream].durations_ps.push_back(end.stop_ps - begin.start_ps);
+      (*m)[begin.stream].algorithm = begin.algorithm;
     }
     return {};
   }
@@ -231,23 +253,25 @@ class Bench::Impl {
     return {};
   }
 
-  Options o_;
+  std::vector<Options> streams_;
+  const Options& o_;  // what concerns the job
   bool running_ = false;
   uint32_t cores_ = 0;
+  uint32_t lnc_ = 1;
   std::string arch_;
 };
 
-Bench::Bench(const Options& options) : impl_(std::make_unique<Impl>(options)) {}
+Bench::Bench(const std::vector<Options>& streams) : impl_(std::make_unique<Impl>(streams)) {}
 Bench::~Bench() = default;
 
-base::Result<std::unique_ptr<Bench>> Bench::open(const Options& options) {
-  std::unique_ptr<Bench> bench(new Bench(options));
+base::Result<std::unique_ptr<Bench>> Bench::open(const std::vector<Options>& streams) {
+  std::unique_ptr<Bench> bench(new Bench(streams));
   if (base::Status status = bench->impl_->start(); !status) return status.error();
   return bench;
 }
 
-base::Result<Measurement> Bench::measure(uint64_t size) {
-  return impl_->measure(size);
+base::Result<std::vector<Measurement>> Bench::measure(const std::vector<uint64_t>& sizes) {
+  return impl_->measure(sizes);
 }
 
 }  // namespace nccom

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "options.h"
@@ -14,14 +15,14 @@ namespace nccom {
 class Bench {
  public:
   // Initialises the runtime. Error::code 1: no driver; the text is complete.
-  static base::Result<std::unique_ptr<Bench>> open(const Options& options);
+  static base::Result<std::unique_ptr<Bench>> open(const std::vector<Options>& streams);
   ~Bench();
 
-  // Runs one size; all ranks of the job take part.
-  base::Result<Measurement> measure(uint64_t size);
+  // Runs one size per stream; all ranks of the job take part. One measurement per stream.
+  base::Result<std::vector<Measurement>> measure(const std::vector<uint64_t>& sizes);
 
  private:
-  explicit Bench(const Options& options);
+  explicit Bench(const std::vector<Options>& streams);
 
   class Impl;
   std::unique_ptr<Impl> impl_;

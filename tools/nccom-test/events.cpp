@@ -9,7 +9,8 @@ namespace nccom {
 namespace {
 
 using Json = nlohmann::json;
-using Key = std::tuple<uint32_t, uint64_t, uint32_t>;  // core, execution id, operation
+// Core, execution id, stream, operation.
+using Key = std::tuple<uint32_t, uint64_t, uint32_t, uint32_t>;
 
 base::Error bad(const std::string& what) {
   return {base::Fault::kIo, 1, "system trace", what};
@@ -26,7 +27,7 @@ struct Span {
 base::Status add(const Json& event, std::map<Key, Span>* spans) {
   if (event.value("event_type", "") != "cc_running") return {};
   const Json data = event.value("data", Json::object());
-  for (const char* field : {"exec_id", "op_index", "nc_timestamp_ps"}) {
+  for (const char* field : {"exec_id", "op_index", "stream", "nc_timestamp_ps"}) {
     if (!data.contains(field) || !data[field].is_number_unsigned()) {
       return bad(std::string("cc_running event without ") + field);
     }
@@ -35,7 +36,7 @@ base::Status add(const Json& event, std::map<Key, Span>* spans) {
     return bad("cc_running event without nc_idx");
   }
   Span& span = (*spans)[{event["nc_idx"].get<uint32_t>(), data["exec_id"].get<uint64_t>(),
-                         data["op_index"].get<uint32_t>()}];
+                         data["stream"].get<uint32_t>(), data["op_index"].get<uint32_t>()}];
   const auto time = data["nc_timestamp_ps"].get<uint64_t>();
   const std::string phase = event.value("phase", "");
   if (phase == "start") {
@@ -55,7 +56,7 @@ base::Status add(const Json& event, std::map<Key, Span>* spans) {
 
 }  // namespace
 
-base::Result<std::vector<OpDuration>> parse_events(const std::string& document) {
+base::Result<std::vector<OpTimes>> parse_events(const std::string& document) {
   const Json json = Json::parse(document, nullptr, false);
   if (json.is_discarded() || !json.is_object() || !json.contains("events") ||
       !json["events"].is_array()) {
@@ -68,16 +69,16 @@ base::Result<std::vector<OpDuration>> parse_events(const std::string& document) 
   }
   std::map<uint32_t, std::set<uint64_t>> executions;
   for (const auto& [key, span] : spans) executions[std::get<0>(key)].insert(std::get<1>(key));
-  std::vector<OpDuration> out;
+  std::vector<OpTimes> out;
   for (const auto& [key, span] : spans) {
-    const auto& [core, execution, operation] = key;
+    const auto& [core, execution, stream, operation] = key;
     if (!span.started || !span.stopped || span.stop < span.start) {
       return bad("operation " + std::to_string(operation) + " of core " + std::to_string(core) +
                  " has no complete pair of events");
     }
     const auto& ids = executions[core];
     const auto index = static_cast<uint64_t>(std::distance(ids.begin(), ids.find(execution)));
-    out.push_back({core, index, operation, span.stop - span.start, span.algorithm});
+    out.push_back({core, index, stream, operation, span.start, span.stop, span.algorithm});
   }
   return out;
 }

@@ -10,15 +10,17 @@
 
 namespace nccom {
 
-struct OpDuration {
+struct OpTimes {
   uint32_t core = 0;       // process-relative
   uint64_t execution = 0;  // 0-based per core, in order of execution
-  uint32_t operation = 0;  // in the program
-  uint64_t ps = 0;
+  uint32_t stream = 0;
+  uint32_t operation = 0;  // of the stream, in the program
+  uint64_t start_ps = 0;   // device clock
+  uint64_t stop_ps = 0;
   std::string algorithm;
 };
 
 // Pairs the start and stop of every cc_running event. Unpaired events are an error.
-base::Result<std::vector<OpDuration>> parse_events(const std::string& document);
+base::Result<std::vector<OpTimes>> parse_events(const std::string& document);
 
 }  // namespace nccom

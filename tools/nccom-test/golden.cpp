@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 namespace nccom {
 namespace {
@@ -81,13 +82,21 @@ std::string text(double value) {
   return buffer;
 }
 
-// First element of the part of the inputs that ends up at output element 0, and which rank's input
-// holds output element i for an all-gather.
-uint64_t input_offset(const Options& o, const std::vector<uint32_t>& group, uint32_t rank,
-                      uint64_t elements) {
-  if (o.operation != Operation::kReduceScatter) return 0;
-  const auto at = std::find(group.begin(), group.end(), rank) - group.begin();
-  return static_cast<uint64_t>(at) * elements;
+uint64_t index_of(const std::vector<uint32_t>& group, uint32_t rank) {
+  return static_cast<uint64_t>(std::find(group.begin(), group.end(), rank) - group.begin());
+}
+
+// The operation moves data and computes nothing.
+bool moves_only(Operation operation) {
+  return operation != Operation::kAllReduce && operation != Operation::kReduceScatter;
+}
+
+// Who sends to `rank`.
+std::optional<uint32_t> source_of(const Options& o, uint32_t rank) {
+  for (const auto& [source, target] : o.pairs) {
+    if (target == rank) return source;
+  }
+  return std::nullopt;
 }
 
 // Expected value of output element i as exact as the host has it; integers modulo 2^64.
@@ -101,34 +110,66 @@ class Result {
   Result(const Options& o, const std::vector<uint32_t>& group, uint32_t rank, uint64_t size)
       : o_(o),
         group_(group),
+        rank_(rank),
         width_(contract::dtype_size(o.dtype.code)),
-        elements_(output_bytes(o, size) / width_),
-        per_rank_(input_bytes(o, size) / width_),
-        offset_(input_offset(o, group, rank, elements_)) {}
+        size_(size),
+        elements_(output_bytes(o, size) / width_) {}
 
   uint64_t elements() const { return elements_; }
 
   // Expected values of output elements [first, first + count).
   void get(uint64_t first, uint64_t count, std::vector<Expected>* out) {
     out->assign(count, {});
-    if (o_.operation == Operation::kAllGather) {
-      for (uint64_t i = 0; i < count; ++i) {
-        const uint32_t from = group_[(first + i) / per_rank_];
-        make_input(o_, from, (first + i) % per_rank_, 1, scratch(1));
-        add(scratch_.data(), &(*out)[i]);
+    // The parts of a coalesced operation are operations of their own, one behind the other.
+    uint64_t in = 0;
+    uint64_t begin = 0;
+    for (const Part& part : parts_of(o_, size_)) {
+      const uint64_t end = begin + output_bytes(o_, part.size) / width_;
+      const uint64_t from = std::max(first, begin);
+      const uint64_t to = std::min(first + count, end);
+      if (from < to) {
+        get_part(in, input_bytes(o_, part.size) / width_, from - begin, to - from,
+                 out->data() + (from - first));
       }
-      return;
-    }
-    for (const uint32_t from : group_) {
-      make_input(o_, from, offset_ + first, count, scratch(count));
-      for (uint64_t i = 0; i < count; ++i) add(scratch_.data() + i * width_, &(*out)[i]);
+      in += input_bytes(o_, part.size) / width_;
+      begin = end;
     }
   }
 
  private:
-  uint8_t* scratch(uint64_t count) {
+  // As get() for a part whose input is `elements` at `in`.
+  void get_part(uint64_t in, uint64_t elements, uint64_t first, uint64_t count, Expected* out) {
+    const uint64_t own = index_of(group_, rank_);
+    const uint64_t chunk =
+        o_.operation == Operation::kAllToAll ? elements / group_.size() : elements;
+    switch (o_.operation) {
+      case Operation::kAllGather:
+      case Operation::kAllToAll:
+        for (uint64_t i = 0; i < count; ++i) {
+          const uint64_t at = first + i;
+          const uint64_t skip = o_.operation == Operation::kAllToAll ? own * chunk : 0;
+          take(group_[at / chunk], in + skip + at % chunk, 1, out + i);
+        }
+        return;
+      case Operation::kPermute:
+      case Operation::kSendRecv:
+        if (const auto source = source_of(o_, rank_)) take(*source, in + first, count, out);
+        return;
+      case Operation::kAllReduce:
+      case Operation::kReduceScatter: {
+        const bool scatter = o_.operation == Operation::kReduceScatter;
+        const uint64_t skip = scatter ? own * (elements / group_.size()) : 0;
+        for (const uint32_t from : group_) take(from, in + skip + first, count, out);
+        return;
+      }
+    }
+  }
+
+  // Adds input elements of a rank.
+  void take(uint32_t from, uint64_t first, uint64_t count, Expected* out) {
     scratch_.resize(count * width_);
-    return scratch_.data();
+    make_input(o_, from, first, count, scratch_.data());
+    for (uint64_t i = 0; i < count; ++i) add(scratch_.data() + i * width_, out + i);
   }
 
   void add(const uint8_t* from, Expected* sum) const {
@@ -142,10 +183,10 @@ class Result {
 
   const Options& o_;
   const std::vector<uint32_t>& group_;
+  uint32_t rank_;
   uint64_t width_;
+  uint64_t size_;
   uint64_t elements_;
-  uint64_t per_rank_;
-  uint64_t offset_;
   std::vector<uint8_t> scratch_;
 };
 
@@ -234,10 +275,16 @@ void make_input(const Options& o, uint32_t rank, uint64_t first, uint64_t count,
 }
 
 std::vector<uint32_t> group_of(const Options& o, uint32_t rank) {
-  const uint32_t size = o.group_ranks();
-  std::vector<uint32_t> group;
-  for (uint32_t i = 0; i < size; ++i) group.push_back(rank / size * size + i);
-  return group;
+  for (const std::vector<uint32_t>& group : o.groups) {
+    if (std::find(group.begin(), group.end(), rank) != group.end()) return group;
+  }
+  std::vector<uint32_t> all(o.ranks);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+bool receives(const Options& o, uint32_t rank) {
+  return o.pairs.empty() || source_of(o, rank).has_value();
 }
 
 std::optional<Mismatch> compare(const Options& o, const std::vector<uint32_t>& group, uint32_t rank,
@@ -246,9 +293,8 @@ std::optional<Mismatch> compare(const Options& o, const std::vector<uint32_t>& g
   const uint32_t width = contract::dtype_size(dtype);
   const bool is_float = format_of(dtype).exponent_bits != 0;
   const Tolerance t = tolerance_of(dtype);
-  const double scale = o.operation == Operation::kAllGather
-                           ? 0  // moved, not computed
-                           : std::max(1.0, std::log2(static_cast<double>(group.size())));
+  const double scale =
+      moves_only(o.operation) ? 0 : std::max(1.0, std::log2(static_cast<double>(group.size())));
   const uint64_t mask = width == 8 ? ~0ull : (1ull << (8 * width)) - 1;
   Result result(o, group, rank, size);
   std::vector<Expected> want;

@@ -33,6 +33,9 @@ std::vector<uint8_t> expected_output(const Options& options, const std::vector<u
 // Members of the group of a rank.
 std::vector<uint32_t> group_of(const Options& options, uint32_t rank);
 
+// Whether the operation gives this rank an output: not where a permute leaves it out.
+bool receives(const Options& options, uint32_t rank);
+
 // One element of any type as a double, and back (nearest even); integers wrap.
 double decode(contract::DType dtype, const uint8_t* from);
 void encode(contract::DType dtype, double value, uint8_t* to);

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <functional>
+#include <cstdlib>
+#include <fstream>
+#include <numeric>
 #include <optional>
+
+#include "switches.h"
 
 namespace nccom {
 namespace {
@@ -20,10 +24,10 @@ constexpr OperationName kOperations[] = {
     {"all_gather", "allg", Operation::kAllGather},
     {"all_gatherv", "allgv", std::nullopt},
     {"reduce_scatter", "redsct", Operation::kReduceScatter},
-    {"sendrecv", "sendrecv", std::nullopt},
-    {"alltoall", "alltoall", std::nullopt},
+    {"sendrecv", "sendrecv", Operation::kSendRecv},
+    {"alltoall", "alltoall", Operation::kAllToAll},
     {"alltoallv", "alltoallv", std::nullopt},
-    {"permute", "permute", std::nullopt},
+    {"permute", "permute", Operation::kPermute},
 };
 
 using contract::DType;
@@ -35,104 +39,6 @@ constexpr DataType kTypes[] = {
     {"uint32", DType::kUint32, "uint32"}, {"int32", DType::kInt32, "int32"},
     {"fp32", DType::kFp32, "float32"},
 };
-
-enum class Arity { kNone, kOne, kOptional, kMany };
-
-struct Switch {
-  const char* brief;  // "-r" or ""
-  const char* full;   // "--nworkers"
-  Arity arity = Arity::kOne;
-  const char* metavar = "";
-  const char* help = "";  // "": known but not supported
-};
-
-constexpr Switch kSwitches[] = {
-    {"-h", "--help", Arity::kNone, "", "show this help message and exit"},
-    {"", "--version", Arity::kNone, "", "show the version and exit"},
-    {"-r", "--nworkers", Arity::kOne, "N", "total number of ranks (required)"},
-    {"-N", "--nnodes", Arity::kOne, "N", "number of instances; only 1 is supported"},
-    {"-b", "--minbytes", Arity::kOne, "SIZE", "first size (default 32M)"},
-    {"-e", "--maxbytes", Arity::kOne, "SIZE", "last size, inclusive (default 32M)"},
-    {"-i", "--stepbytes", Arity::kOne, "SIZE", "arithmetic step (default (max-min)/10)"},
-    {"-f", "--stepfactor", Arity::kOne, "F", "geometric step; excludes -i"},
-    {"-n", "--iters", Arity::kOne, "N", "measured operations (default 20)"},
-    {"-w", "--warmup_iters", Arity::kOne, "N", "unmeasured operations before them (default 5)"},
-    {"-I", "--neff_iters", Arity::kOne, "N", "measured executions of one NEFF"},
-    {"-W", "--neff_warmup_iters", Arity::kOne, "N", "unmeasured executions of that NEFF"},
-    {"-d", "--datatype", Arity::kOne, "TYPE",
-     "uint8 int8 fp8 fp8e4 uint16 int16 fp16 bf16 uint32 int32 fp32 (default uint8)"},
-    {"-c", "--check", Arity::kOptional, "MODE", "verify results: random (default) or all_ones"},
-    {"", "--seed", Arity::kOne, "N", "seed of random data (default: time, logged)"},
-    {"-t", "--stats", Arity::kMany, "S", "avg, pNN, ... (default avg)"},
-    {"", "--show-algorithm", Arity::kNone, "", "extra column"},
-    {"", "--show-input-output-size", Arity::kNone, "", "two extra columns"},
-    {"", "--non-interactive", Arity::kNone, "", "no progress display"},
-    {"", "--report-to-json-file", Arity::kOne, "FILE", "write the results as JSON"},
-    {"", "--debug", Arity::kNone, "", "print what is done to stderr"},
-    {"", "--data-parallel-dimension", Arity::kOne, "D",
-     "ranks of one group; r/D groups run at once"},
-    {"", "--gib", Arity::kNone, "", "bandwidths in 2^30 bytes, as old versions"},
-    {"", "--x-json-config", Arity::kNone, "", "add the configuration to the JSON file"},
-    {"", "--x-rank-start", Arity::kOne, "R", "first rank of this process (several processes)"},
-    {"", "--x-local-ranks", Arity::kOne, "K", "ranks of this process (several processes)"},
-    {"", "--unique-buff", Arity::kNone, "", ""},
-    {"", "--unique-tensor", Arity::kNone, "", ""},
-    {"", "--coalesced-cc-size-ratio", Arity::kOne, "", ""},
-    {"", "--shared-output-buff", Arity::kNone, "", ""},
-    {"", "--variable-size-op-metadata", Arity::kOne, "", ""},
-    {"", "--alltoallv-metadata", Arity::kOne, "", ""},
-    {"-s", "--hosts", Arity::kMany, "", ""},
-    {"", "--hosts-file", Arity::kOne, "", ""},
-    {"", "--mpi-log-dir", Arity::kOne, "", ""},
-    {"-S", "--slurm-mode", Arity::kNone, "", ""},
-    {"-u", "--slurm-vcpus-per-node", Arity::kOne, "", ""},
-    {"", "--slurm-setup-script", Arity::kOne, "", ""},
-    {"", "--slurm-job-id", Arity::kOne, "", ""},
-    {"", "--slurm-use-head-node-neuron-bench", Arity::kNone, "", ""},
-    {"", "--sb2sb", Arity::kNone, "", ""},
-    {"", "--input-shape", Arity::kOne, "", ""},
-    {"", "--output-shape", Arity::kOne, "", ""},
-    {"", "--cc-dim", Arity::kOne, "", ""},
-    {"", "--custom-replica-groups", Arity::kOne, "", ""},
-    {"", "--custom-src-target-pairs", Arity::kOne, "", ""},
-    {"", "--permute-chain", Arity::kNone, "", ""},
-    {"", "--streams-json", Arity::kOne, "", ""},
-    {"", "--vcpu-pin-mode", Arity::kNone, "", ""},
-    {"", "--data-collector-port", Arity::kOne, "", ""},
-    {"", "--data-collector-host", Arity::kOne, "", ""},
-    {"", "--data-collector-use-ipv6", Arity::kNone, "", ""},
-    {"", "--log-level", Arity::kOne, "", ""},
-    {"", "--benchmark-log-directory", Arity::kOne, "", ""},
-};
-
-std::string usage() {
-  return "usage: nccom-test [-h] -r NWORKERS [-b MINBYTES] [-e MAXBYTES] [-i STEPBYTES | -f "
-         "STEPFACTOR]\n"
-         "                  [-n ITERS] [-w WARMUP_ITERS] [-I NEFF_ITERS] [-W NEFF_WARMUP_ITERS]\n"
-         "                  [-d DATATYPE] [-c [{random,all_ones}]] [--seed SEED] [-t STATS ...]\n"
-         "                  [--show-algorithm] [--show-input-output-size] [--non-interactive]\n"
-         "                  [--report-to-json-file FILE] [--debug]\n"
-         "                  operation\n";
-}
-
-std::string help() {
-  std::string out = usage() +
-                    "\noperations: all_reduce (allr), all_gather (allg), reduce_scatter "
-                    "(redsct)\n\noptions:\n";
-  for (const Switch& s : kSwitches) {
-    if (*s.help == '\0') continue;
-    std::string line = std::string("  ") + s.brief + (*s.brief != '\0' ? ", " : "") + s.full;
-    if (*s.metavar != '\0') line += std::string(" ") + s.metavar;
-    constexpr size_t kColumn = 34;
-    line += line.size() < kColumn ? std::string(kColumn - line.size(), ' ') : "  ";
-    out += line + s.help + "\n";
-  }
-  return out;
-}
-
-std::string label(const Switch& s) {
-  return (*s.brief != '\0' ? std::string(s.brief) + "/" : std::string()) + s.full;
-}
 
 bool is_stat(const std::string& text) {
   if (text == "avg") return true;
@@ -162,9 +68,15 @@ class Parser {
       }
     }
     if (!stopped_) finish();
-    if (!stopped_) result_.proceed = true;
+    if (!stopped_) {
+      result_.proceed = true;
+      result_.streams.push_back(options_);
+    }
     return std::move(result_);
   }
+
+  // Arguments that each stream of --streams-json adds; empty without that file.
+  const std::vector<std::vector<std::string>>& streams() const { return streams_; }
 
  private:
   void stop(int code, std::string text) {
@@ -182,7 +94,7 @@ class Parser {
   // Exact name, "-r2" form, or an unambiguous beginning of a long name.
   const Switch* find(const std::string& name, std::string* glued) {
     std::vector<const Switch*> matches;
-    for (const Switch& s : kSwitches) {
+    for (const Switch& s : switches()) {
       if (name == s.full || (*s.brief != '\0' && name == s.brief)) return &s;
       if (name.size() > 2 && name[0] == '-' && name[1] != '-' && name.substr(0, 2) == s.brief &&
           s.arity != Arity::kNone) {
@@ -228,6 +140,13 @@ class Parser {
     return next.empty() || next[0] != '-' || next == "-";
   }
 
+  // The operation may stand behind a list of values.
+  static bool belongs(const Switch& s, const std::string& word) {
+    if (std::string(s.full) == "--stats") return is_stat(word);
+    return std::none_of(std::begin(kOperations), std::end(kOperations),
+                        [&](const OperationName& o) { return word == o.full || word == o.brief; });
+  }
+
   void collect(const Switch& s, std::vector<std::string>* values) {
     switch (s.arity) {
       case Arity::kNone:
@@ -246,8 +165,9 @@ class Parser {
         }
         return;
       case Arity::kMany:
-        while (next_is_value() && is_stat(arguments_[at_ + 1]))
+        while (next_is_value() && belongs(s, arguments_[at_ + 1])) {
           values->push_back(arguments_[++at_]);
+        }
         if (values->empty()) error(s, "expected at least one argument");
         return;
     }
@@ -282,7 +202,7 @@ class Parser {
   void apply(const Switch& s, const std::vector<std::string>& values) {
     const std::string name = s.full;
     const std::string value = values.empty() ? std::string() : values.front();
-    Options& o = result_.options;
+    Options& o = options_;
     if (name == "--help") {
       stop(0, help());
     } else if (name == "--version") {
@@ -290,7 +210,7 @@ class Parser {
     } else if (name == "--nworkers") {
       o.ranks = count(s, value, 1);
     } else if (name == "--nnodes") {
-      if (count(s, value, 1) > 1) error(s, "more than one instance needs MPI or Slurm options");
+      o.nodes = count(s, value, 1);
     } else if (name == "--minbytes") {
       o.min_bytes = size(s, value);
     } else if (name == "--maxbytes") {
@@ -320,7 +240,7 @@ class Parser {
   void apply_output(const Switch& s, const std::string& name,
                     const std::vector<std::string>& values) {
     const std::string value = values.empty() ? std::string() : values.front();
-    Options& o = result_.options;
+    Options& o = options_;
     if (name == "--stats") {
       stats(s, values);
     } else if (name == "--show-algorithm") {
@@ -344,7 +264,45 @@ class Parser {
       o.rank_start = count(s, value, 0);
     } else if (name == "--x-local-ranks") {
       o.local_ranks = count(s, value, 1);
+    } else {
+      apply_job(s, name, values);
     }
+  }
+
+  void apply_job(const Switch& s, const std::string& name, const std::vector<std::string>& values) {
+    const std::string value = values.empty() ? std::string() : values.front();
+    Options& o = options_;
+    if (name == "--unique-buff" || name == "--unique-tensor") {
+      o.unique_buffers = true;
+    } else if (name == "--vcpu-pin-mode") {
+      o.pin = true;
+    } else if (name == "--coalesced-cc-size-ratio") {
+      take(s, parse_ratio(value), &o.parts);
+    } else if (name == "--hosts") {
+      o.hosts = values;
+    } else if (name == "--hosts-file") {
+      take(s, read_hosts(value), &o.hosts);
+    } else if (name == "--slurm-mode") {
+      o.slurm = true;
+    } else if (name == "--custom-replica-groups") {
+      groups_file_ = value;
+    } else if (name == "--custom-src-target-pairs") {
+      pairs_file_ = value;
+    } else if (name == "--streams-json") {
+      take(s, read_streams(value), &streams_);
+    } else if (name == "--x-report-to-csv-file") {
+      o.csv_file = value;
+    } else if (name == "--x-ops-per-iter") {
+      o.ops_per_iter = count(s, value, 1);
+    } else if (name == "--x-operation") {
+      operation_ = value;
+    }
+  }
+
+  template <typename T>
+  void take(const Switch& s, base::Result<T> value, T* to) {
+    if (!value) return error(s, value.error().message());
+    *to = std::move(*value);
   }
 
   void step(const Switch& s, const std::string& name, const std::string& value) {
@@ -355,17 +313,17 @@ class Parser {
     }
     step_ = name;
     if (name == "--stepbytes") {
-      result_.options.step_bytes = size(s, value);
-      if (result_.options.step_bytes == 0) error(s, "must be at least 1");
+      options_.step_bytes = size(s, value);
+      if (options_.step_bytes == 0) error(s, "must be at least 1");
     } else {
-      result_.options.step_factor = number(s, value, 2, 1u << 30);
+      options_.step_factor = number(s, value, 2, 1u << 30);
     }
   }
 
   void datatype(const Switch& s, const std::string& value) {
     for (const DataType& type : kTypes) {
       if (value == type.name) {
-        result_.options.dtype = type;
+        options_.dtype = type;
         return;
       }
     }
@@ -378,16 +336,16 @@ class Parser {
 
   void check(const Switch& s, const std::string& value) {
     if (value.empty() || value == "random") {
-      result_.options.check = Check::kRandom;
+      options_.check = Check::kRandom;
     } else if (value == "all_ones") {
-      result_.options.check = Check::kAllOnes;
+      options_.check = Check::kAllOnes;
     } else {
       error(s, "invalid choice: '" + value + "' (choose from 'random', 'all_ones')");
     }
   }
 
   void stats(const Switch& s, const std::vector<std::string>& values) {
-    result_.options.stats.clear();
+    options_.stats.clear();
     for (const std::string& value : values) {
       Stat stat;
       stat.text = value;
@@ -395,7 +353,7 @@ class Parser {
         return error(s, "invalid choice: '" + value + "' (choose from avg, pNN)");
       if (value != "avg") stat.percentile = std::stod(value.substr(1));
       if (stat.percentile > 100) return error(s, "percentile '" + value + "' is over 100");
-      result_.options.stats.push_back(stat);
+      options_.stats.push_back(stat);
     }
   }
 
@@ -406,9 +364,9 @@ class Parser {
         if (!known.operation) {
           return error("argument operation: '" + operation_ +
                        "' is not supported by this version (supported: all_reduce, allr, "
-                       "all_gather, allg, reduce_scatter, redsct)");
+                       "all_gather, allg, reduce_scatter, redsct, alltoall, permute, sendrecv)");
         }
-        result_.options.operation = *known.operation;
+        options_.operation = *known.operation;
         return;
       }
       for (const char* name : {known.full, known.brief}) {
@@ -422,8 +380,10 @@ class Parser {
   }
 
   void finish() {
-    Options& o = result_.options;
+    Options& o = options_;
     std::string missing;
+    // The streams name their operations; the command line is parsed again for each of them.
+    if (!streams_.empty() && operation_.empty()) return;
     if (operation_.empty()) missing = "operation";
     if (o.ranks == 0) missing += (missing.empty() ? "" : ", ") + std::string("-r/--nworkers");
     if (!missing.empty()) return error("the following arguments are required: " + missing);
@@ -438,18 +398,54 @@ class Parser {
                    " is less than -b/--minbytes " + std::to_string(o.min_bytes));
     }
     if (o.repeat_neff && o.neff_iterations == 0) o.neff_iterations = 1;
-    if (dimension_ != 0) {
-      if (o.ranks % dimension_ != 0) {
-        return error("argument --data-parallel-dimension: " + std::to_string(o.ranks) +
-                     " ranks do not divide into groups of " + std::to_string(dimension_));
-      }
-      o.data_parallel = o.ranks / dimension_;
+    choose_groups();
+    choose_pairs();
+    if (o.ranks % o.nodes != 0) {
+      return error("argument -N/--nnodes: " + std::to_string(o.ranks) +
+                   " ranks do not divide into " + std::to_string(o.nodes) + " instances");
     }
     if (o.local_ranks == 0) o.local_ranks = o.ranks;
     if (o.rank_start + o.local_ranks > o.ranks) {
       return error("argument --x-local-ranks: ranks " + std::to_string(o.rank_start) + " to " +
                    std::to_string(o.rank_start + o.local_ranks - 1) + " of " +
                    std::to_string(o.ranks));
+    }
+  }
+
+  void choose_groups() {
+    Options& o = options_;
+    if (dimension_ != 0 && o.ranks % dimension_ != 0) {
+      return error("argument --data-parallel-dimension: " + std::to_string(o.ranks) +
+                   " ranks do not divide into groups of " + std::to_string(dimension_));
+    }
+    if (!groups_file_.empty()) {
+      auto groups = read_groups(groups_file_, o.ranks);
+      if (!groups) return error("argument --custom-replica-groups: " + groups.error().message());
+      o.groups = std::move(*groups);
+      return;
+    }
+    const uint32_t size = dimension_ != 0 ? dimension_ : o.ranks;
+    for (uint32_t first = 0; first < o.ranks; first += size) {
+      o.groups.emplace_back(size);
+      std::iota(o.groups.back().begin(), o.groups.back().end(), first);
+    }
+  }
+
+  // Without a file a permute goes once round all ranks, and rank 2k sends to rank 2k + 1.
+  void choose_pairs() {
+    Options& o = options_;
+    if (!pairs_file_.empty()) {
+      if (o.operation != Operation::kPermute) {
+        return error("argument --custom-src-target-pairs: only for permute");
+      }
+      auto pairs = read_pairs(pairs_file_, o.ranks);
+      if (!pairs) return error("argument --custom-src-target-pairs: " + pairs.error().message());
+      o.pairs = std::move(*pairs);
+    } else if (o.operation == Operation::kPermute) {
+      for (uint32_t r = 0; r < o.ranks; ++r) o.pairs.emplace_back(r, (r + 1) % o.ranks);
+    } else if (o.operation == Operation::kSendRecv) {
+      if (o.ranks % 2 != 0) return error("sendrecv needs an even number of ranks");
+      for (uint32_t r = 0; r < o.ranks; r += 2) o.pairs.emplace_back(r, r + 1);
     }
   }
 
@@ -460,14 +456,30 @@ class Parser {
   uint32_t dimension_ = 0;
   std::string operation_;
   std::string step_;
+  std::string groups_file_;
+  std::string pairs_file_;
+  std::vector<std::vector<std::string>> streams_;
   std::vector<std::string> unknown_;
+  Options options_;
   Parsed result_;
 };
 
 }  // namespace
 
 Parsed parse(const std::vector<std::string>& arguments) {
-  return Parser(arguments).run();
+  Parser parser(arguments);
+  Parsed job = parser.run();
+  if (!job.proceed || parser.streams().empty()) return job;
+  Parsed all;
+  for (const std::vector<std::string>& more : parser.streams()) {
+    std::vector<std::string> line = arguments;
+    line.insert(line.end(), more.begin(), more.end());
+    Parsed stream = Parser(line).run();
+    if (!stream.proceed) return stream;
+    all.streams.push_back(stream.streams.front());
+  }
+  all.proceed = true;
+  return all;
 }
 
 const char* long_name(Operation operation) {
@@ -478,6 +490,12 @@ const char* long_name(Operation operation) {
       return "all_gather";
     case Operation::kReduceScatter:
       return "reduce_scatter";
+    case Operation::kAllToAll:
+      return "alltoall";
+    case Operation::kPermute:
+      return "permute";
+    case Operation::kSendRecv:
+      return "sendrecv";
   }
   return "";
 }
@@ -490,6 +508,12 @@ const char* short_name(Operation operation) {
       return "allg";
     case Operation::kReduceScatter:
       return "redsct";
+    case Operation::kAllToAll:
+      return "alltoall";
+    case Operation::kPermute:
+      return "permute";
+    case Operation::kSendRecv:
+      return "sendrecv";
   }
   return "";
 }
@@ -521,7 +545,9 @@ base::Result<uint64_t> parse_size(const std::string& text) {
 
 std::vector<uint64_t> size_list(const Options& o) {
   const uint64_t element = contract::dtype_size(o.dtype.code);
-  const uint64_t unit = o.operation == Operation::kAllReduce ? element : element * o.group_ranks();
+  const bool whole = o.operation == Operation::kAllReduce || o.operation == Operation::kPermute ||
+                     o.operation == Operation::kSendRecv;
+  const uint64_t unit = whole ? element : element * o.group_ranks();
   uint64_t step = o.step_bytes;
   if (step == 0) step = std::max<uint64_t>(1, (o.max_bytes - o.min_bytes) / 10);
   std::vector<uint64_t> out;
@@ -532,6 +558,25 @@ std::vector<uint64_t> size_list(const Options& o) {
     } else {
       size += step;
     }
+  }
+  return out;
+}
+
+std::vector<Part> parts_of(const Options& o, uint64_t size) {
+  const uint64_t element = contract::dtype_size(o.dtype.code);
+  const bool split = o.operation != Operation::kAllReduce && o.operation != Operation::kPermute &&
+                     o.operation != Operation::kSendRecv;
+  const uint64_t unit = split ? element * o.group_ranks() : element;
+  const uint64_t units = size / unit;
+  const uint64_t sum = std::accumulate(o.parts.begin(), o.parts.end(), uint64_t{0});
+  std::vector<Part> out;
+  uint64_t done = 0;
+  uint64_t before = 0;
+  for (const uint32_t part : o.parts) {
+    before += part;
+    const uint64_t end = units / sum * before + units % sum * before / sum;
+    out.push_back({done * unit, (end - done) * unit});
+    done = end;
   }
   return out;
 }

@@ -1,5 +1,5 @@
 // Command line of nccom-test (tools.md 2.2 to 2.5): parsed values, and errors in argparse style.
-// Own options, not published: --gib, --x-json-config, --x-rank-start, --x-local-ranks.
+// Own options, not published: --gib and those that begin with --x-.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,11 @@
 
 #include "arch/contract/descriptor.h"
 #include "base/error.h"
+#include "inputs.h"
 
 namespace nccom {
 
-enum class Operation { kAllReduce, kAllGather, kReduceScatter };
+enum class Operation { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kPermute, kSendRecv };
 enum class Check { kOff, kRandom, kAllOnes };
 
 struct DataType {
@@ -49,10 +50,22 @@ struct Options {
   bool gib = false;
   bool json_config = false;
   std::string json_file;
-  uint32_t data_parallel = 1;  // concurrent groups
-  uint32_t rank_start = 0;     // first rank of this process
-  uint32_t local_ranks = 0;    // ranks of this process; 0: all
-  uint32_t group_ranks() const { return ranks / data_parallel; }
+  RankLists groups;                // concurrent groups; they cover all ranks
+  Pairs pairs;                     // permute, sendrecv: global ranks
+  uint32_t ops_per_iter = 1;       // of this stream
+  std::vector<uint32_t> parts{1};  // proportions of the parts of each operation
+  bool unique_buffers = false;
+  bool pin = false;
+  std::string csv_file;
+  uint32_t nodes = 1;
+  std::vector<std::string> hosts;
+  bool slurm = false;
+  uint32_t rank_start = 0;   // first rank of this process
+  uint32_t local_ranks = 0;  // ranks of this process; 0: all
+  // Without groups all ranks form one.
+  uint32_t group_ranks() const {
+    return groups.empty() ? ranks : static_cast<uint32_t>(groups.front().size());
+  }
 };
 
 // What parse() decided: go on, or print `text` (to stdout for help) and end with `exit_code`.
@@ -60,7 +73,8 @@ struct Parsed {
   bool proceed = false;
   int exit_code = 0;
   std::string text;
-  Options options;
+  // One per stream that runs at once; what concerns the whole job is the same in all.
+  std::vector<Options> streams;
 };
 Parsed parse(const std::vector<std::string>& arguments);
 
@@ -73,6 +87,13 @@ base::Result<uint64_t> parse_size(const std::string& text);
 // Sizes of the run, each a whole number of elements, and of ranks x elements where the operation
 // splits the buffer (rounded up).
 std::vector<uint64_t> size_list(const Options& options);
+
+// Sizes of the parts of an operation, and offset of each; the last takes what is left.
+struct Part {
+  uint64_t offset = 0;
+  uint64_t size = 0;
+};
+std::vector<Part> parts_of(const Options& options, uint64_t size);
 
 // Bytes per rank for a `size(B)`.
 uint64_t input_bytes(const Options& options, uint64_t size);

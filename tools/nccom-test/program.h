@@ -1,6 +1,7 @@
 // NEFFs of nccom-test: a sequence of identical collectives between two private buffers
 // (tools.md 2.1, neff.md 6.2). With --check, DMA copies bring an input in before the first
-// operation and the output out after the last; the operations themselves are the same.
+// operation and the output out after the last; the operations themselves are the same. Streams run
+// at once: one engine triggers them in turns.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +13,32 @@
 
 namespace nccom {
 
-constexpr const char* kInputName = "x";
-constexpr const char* kOutputName = "y";
+// Names of the input and output tensor of a stream.
+std::string input_name(size_t stream);
+std::string output_name(size_t stream);
 
 // Operations that one NEFF may hold: the program and operation memory of a CC-core bound it.
 constexpr uint32_t kMaxOperations = 512;
 
 struct Program {
   std::string name;
-  uint32_t operations = 0;
   std::vector<uint8_t> neff;
 };
 
-// `arch`: trn1, inf2, trn2 or trn3.
-base::Result<Program> make_program(const Options& options, uint64_t size, uint32_t operations,
-                                   const std::string& arch);
+// What one NEFF runs: `iterations` times ops_per_iter operations of each stream, with buffers for
+// `sizes[stream]`.
+struct Workload {
+  const std::vector<Options>& streams;
+  std::vector<uint64_t> sizes;
+  uint32_t iterations = 1;
+  std::string arch;  // trn1, inf2, trn2 or trn3
+  uint32_t lnc = 1;
+};
+base::Result<Program> make_program(const Workload& work);
 
 // Texts that go into the file, for tests.
-std::string definition_text(const Options& options, uint64_t size, uint32_t operations,
-                            const std::string& arch);
-std::string engine_json_text(const Options& options, uint64_t size);
-std::string assembler_text(const Options& options, uint64_t size, uint32_t operations,
-                           const std::string& arch);
+std::string definition_text(const Workload& work);
+std::string engine_json_text(const Workload& work);
+std::string assembler_text(const Workload& work);
 
 }  // namespace nccom

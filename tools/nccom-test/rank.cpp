@@ -28,13 +28,36 @@ using Model = std::unique_ptr<nrt_model_t, ModelDeleter>;
 using Tensor = std::unique_ptr<nrt_tensor_t, TensorDeleter>;
 using TensorSet = std::unique_ptr<nrt_tensor_set_t, SetDeleter>;
 
+// Writes input, output and golden tensors; returns where.
+std::string dump(const Options& o, uint64_t size, uint32_t rank, const std::vector<uint32_t>& group,
+                 const std::vector<uint8_t>& output) {
+  // A directory of its own: other users' files and links in /tmp must not be in the way.
+  char directory[] = "/tmp/nccom_check_XXXXXX";
+  if (::mkdtemp(directory) == nullptr) return "no file (cannot write to /tmp)";
+  const std::string stem = std::string(directory) + "/" + std::string(short_name(o.operation)) +
+                           "_" + std::to_string(size) + "_" + o.dtype.name + "_rank" +
+                           std::to_string(rank) + "_";
+  std::vector<uint8_t> input(input_bytes(o, size));
+  make_input(o, rank, 0, input.size() / contract::dtype_size(o.dtype.code), input.data());
+  const std::vector<uint8_t> golden = expected_output(o, group, rank, size);
+  const std::pair<const char*, const std::vector<uint8_t>*> files[] = {
+      {"input.bin", &input}, {"output.bin", &output}, {"golden.bin", &golden}};
+  for (const auto& [name, bytes] : files) {
+    FILE* file = std::fopen((stem + name).c_str(), "wb");
+    if (file == nullptr) return "no file (cannot write to /tmp)";
+    const bool complete = std::fwrite(bytes->data(), 1, bytes->size(), file) == bytes->size();
+    if (std::fclose(file) != 0 || !complete) return "no complete file (cannot write to /tmp)";
+  }
+  return stem + "{input,output,golden}.bin";
+}
+
 class Rank {
  public:
-  Rank(const Options& options, uint64_t size, uint32_t rank)
-      : o_(options),
-        size_(size),
+  Rank(const Workload& work, uint32_t rank)
+      : work_(work),
         rank_(rank),
-        vnc_(static_cast<int32_t>(rank - options.rank_start)) {}
+        vnc_(static_cast<int32_t>(rank - work.streams.front().rank_start)),
+        tensors_(work.streams.size()) {}
 
   RankResult run(const Program& program, uint32_t executions, Agreement* agreement) {
     RankResult result;
@@ -44,15 +67,23 @@ class Rank {
       const NRT_STATUS rc = nrt_execute(model_.get(), inputs_.get(), outputs_.get());
       if (rc != NRT_SUCCESS) result.status = status_error("nrt_execute", rc);
     }
-    if (result.status && o_.check != Check::kOff) result.status = verify(&result.output);
+    result.outputs.resize(work_.streams.size());
+    for (size_t s = 0; s < work_.streams.size() && result.status; ++s) {
+      if (work_.streams[s].check != Check::kOff) result.status = verify(s, &result.outputs[s]);
+    }
     return result;
   }
 
  private:
+  struct Tensors {
+    Tensor input;
+    Tensor output;
+  };
+
   base::Status prepare(const Program& program) {
     nrt_model_t* model = nullptr;
     NRT_STATUS rc = nrt_load_collectives(program.neff.data(), program.neff.size(), vnc_, -1, rank_,
-                                         o_.ranks, &model);
+                                         work_.streams.front().ranks, &model);
     if (rc != NRT_SUCCESS) return status_error("nrt_load_collectives", rc);
     model_.reset(model);
     for (TensorSet* set : {&inputs_, &outputs_}) {
@@ -61,87 +92,75 @@ class Rank {
       if (rc != NRT_SUCCESS) return status_error("nrt_allocate_tensor_set", rc);
       set->reset(raw);
     }
-    if (o_.check == Check::kOff) return {};
-    base::Status status = add(kInputName, input_bytes(o_, size_), inputs_.get(), &x_);
-    if (status) status = add(kOutputName, output_bytes(o_, size_), outputs_.get(), &y_);
-    if (status) status = fill();
-    return status;
+    for (size_t s = 0; s < work_.streams.size(); ++s) {
+      const Options& o = work_.streams[s];
+      if (o.check == Check::kOff) continue;
+      const uint64_t size = work_.sizes[s];
+      Tensors& t = tensors_[s];
+      base::Status status = add(input_name(s), input_bytes(o, size), inputs_.get(), &t.input);
+      if (status) status = add(output_name(s), output_bytes(o, size), outputs_.get(), &t.output);
+      if (status) status = fill(o, size, t);
+      if (!status) return status;
+    }
+    return {};
   }
 
-  base::Status add(const char* name, uint64_t bytes, nrt_tensor_set_t* set, Tensor* out) {
+  base::Status add(const std::string& name, uint64_t bytes, nrt_tensor_set_t* set, Tensor* out) {
     nrt_tensor_t* tensor = nullptr;
-    NRT_STATUS rc = nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, vnc_, bytes, name, &tensor);
+    NRT_STATUS rc =
+        nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, vnc_, bytes, name.c_str(), &tensor);
     if (rc != NRT_SUCCESS) return status_error("nrt_tensor_allocate", rc);
     out->reset(tensor);
-    rc = nrt_add_tensor_to_tensor_set(set, name, tensor);
+    rc = nrt_add_tensor_to_tensor_set(set, name.c_str(), tensor);
     if (rc != NRT_SUCCESS) return status_error("nrt_add_tensor_to_tensor_set", rc);
     return {};
   }
 
-  base::Status fill() {
-    const uint64_t width = contract::dtype_size(o_.dtype.code);
-    const uint64_t bytes = input_bytes(o_, size_);
+  base::Status fill(const Options& o, uint64_t size, const Tensors& t) {
+    const uint64_t width = contract::dtype_size(o.dtype.code);
+    const uint64_t bytes = input_bytes(o, size);
     std::vector<uint8_t> block;
     for (uint64_t at = 0; at < bytes; at += kBlock) {
       block.resize(std::min(kBlock, bytes - at));
-      make_input(o_, rank_, at / width, block.size() / width, block.data());
-      const NRT_STATUS rc = nrt_tensor_write(x_.get(), block.data(), at, block.size());
+      make_input(o, rank_, at / width, block.size() / width, block.data());
+      const NRT_STATUS rc = nrt_tensor_write(t.input.get(), block.data(), at, block.size());
       if (rc != NRT_SUCCESS) return status_error("nrt_tensor_write", rc);
     }
     // An output that the operation does not write must not pass by accident.
-    const NRT_STATUS rc = nrt_tensor_memset(y_.get(), 0, 0xA5, output_bytes(o_, size_));
+    const NRT_STATUS rc = nrt_tensor_memset(t.output.get(), 0, 0xA5, output_bytes(o, size));
     return rc == NRT_SUCCESS ? base::Status() : status_error("nrt_tensor_memset", rc);
   }
 
-  base::Status verify(std::vector<uint8_t>* output) {
-    output->resize(output_bytes(o_, size_));
+  base::Status verify(size_t stream, std::vector<uint8_t>* output) {
+    const Options& o = work_.streams[stream];
+    if (!receives(o, rank_)) return {};
+    const uint64_t size = work_.sizes[stream];
+    output->resize(output_bytes(o, size));
     for (uint64_t at = 0; at < output->size(); at += kBlock) {
-      const NRT_STATUS rc = nrt_tensor_read(y_.get(), output->data() + at, at,
+      const NRT_STATUS rc = nrt_tensor_read(tensors_[stream].output.get(), output->data() + at, at,
                                             std::min<uint64_t>(kBlock, output->size() - at));
       if (rc != NRT_SUCCESS) return status_error("nrt_tensor_read", rc);
     }
-    const std::vector<uint32_t> group = group_of(o_, rank_);
-    const auto mismatch = compare(o_, group, rank_, size_, output->data());
+    const std::vector<uint32_t> group = group_of(o, rank_);
+    const auto mismatch = compare(o, group, rank_, size, output->data());
     if (!mismatch) return {};
     std::string text = "check failed on rank " + std::to_string(rank_) + ": " +
                        std::to_string(mismatch->wrong) + " of " +
-                       std::to_string(output->size() / contract::dtype_size(o_.dtype.code)) +
+                       std::to_string(output->size() / contract::dtype_size(o.dtype.code)) +
                        " elements differ, the first is element " + std::to_string(mismatch->index) +
                        ": got " + mismatch->got + ", expected " + mismatch->expected;
-    if (o_.check == Check::kRandom) text += "; tensors in " + dump(group, *output);
+    if (o.check == Check::kRandom) {
+      text += "; tensors in " + dump(o, size, rank_, group, *output);
+    }
     return base::Error{base::Fault::kProgram, 1, "", text};
   }
 
-  // Writes input, output and golden tensors; returns where.
-  std::string dump(const std::vector<uint32_t>& group, const std::vector<uint8_t>& output) const {
-    // A directory of its own: other users' files and links in /tmp must not be in the way.
-    char directory[] = "/tmp/nccom_check_XXXXXX";
-    if (::mkdtemp(directory) == nullptr) return "no file (cannot write to /tmp)";
-    const std::string stem = std::string(directory) + "/" + std::string(short_name(o_.operation)) +
-                             "_" + std::to_string(size_) + "_" + o_.dtype.name + "_rank" +
-                             std::to_string(rank_) + "_";
-    std::vector<uint8_t> input(input_bytes(o_, size_));
-    make_input(o_, rank_, 0, input.size() / contract::dtype_size(o_.dtype.code), input.data());
-    const std::vector<uint8_t> golden = expected_output(o_, group, rank_, size_);
-    const std::pair<const char*, const std::vector<uint8_t>*> files[] = {
-        {"input.bin", &input}, {"output.bin", &output}, {"golden.bin", &golden}};
-    for (const auto& [name, bytes] : files) {
-      FILE* file = std::fopen((stem + name).c_str(), "wb");
-      if (file == nullptr) return "no file (cannot write to /tmp)";
-      const bool complete = std::fwrite(bytes->data(), 1, bytes->size(), file) == bytes->size();
-      if (std::fclose(file) != 0 || !complete) return "no complete file (cannot write to /tmp)";
-    }
-    return stem + "{input,output,golden}.bin";
-  }
-
-  const Options& o_;
-  uint64_t size_;
+  const Workload& work_;
   uint32_t rank_;
   int32_t vnc_;
   // Released in reverse order: sets before tensors, the model last.
   Model model_;
-  Tensor x_;
-  Tensor y_;
+  std::vector<Tensors> tensors_;
   TensorSet inputs_;
   TensorSet outputs_;
 };
@@ -154,9 +173,9 @@ base::Error status_error(const char* call, int status) {
               std::to_string(status) + ")"};
 }
 
-RankResult run_rank(const Options& options, const Program& program, uint64_t size, uint32_t rank,
+RankResult run_rank(const Workload& work, const Program& program, uint32_t rank,
                     uint32_t executions, Agreement* agreement) {
-  return Rank(options, size, rank).run(program, executions, agreement);
+  return Rank(work, rank).run(program, executions, agreement);
 }
 
 bool Agreement::vote(bool yes) {
@@ -167,15 +186,23 @@ bool Agreement::vote(bool yes) {
   return unanimous_;
 }
 
-base::Status compare_ranks(const Options& o, const std::vector<RankResult>& results) {
-  if (o.check == Check::kOff || o.operation == Operation::kReduceScatter) return {};
-  for (uint32_t i = 0; i < results.size(); ++i) {
-    const uint32_t rank = o.rank_start + i;
-    const uint32_t first = std::max(group_of(o, rank).front(), o.rank_start);
-    if (results[i].output == results[first - o.rank_start].output) continue;
-    return base::Error{base::Fault::kProgram, 1, "",
-                       "check failed: ranks " + std::to_string(first) + " and " +
-                           std::to_string(rank) + " have different results"};
+base::Status compare_ranks(const Workload& work, const std::vector<RankResult>& results) {
+  for (size_t s = 0; s < work.streams.size(); ++s) {
+    const Options& o = work.streams[s];
+    const bool equal = o.operation == Operation::kAllReduce || o.operation == Operation::kAllGather;
+    if (o.check == Check::kOff || !equal) continue;
+    for (uint32_t i = 0; i < results.size(); ++i) {
+      const uint32_t rank = o.rank_start + i;
+      // The first member of the group that runs here.
+      uint32_t first = rank;
+      for (const uint32_t member : group_of(o, rank)) {
+        if (member >= o.rank_start) first = std::min(first, member);
+      }
+      if (results[i].outputs[s] == results[first - o.rank_start].outputs[s]) continue;
+      return base::Error{base::Fault::kProgram, 1, "",
+                         "check failed: ranks " + std::to_string(first) + " and " +
+                             std::to_string(rank) + " have different results"};
+    }
   }
   return {};
 }

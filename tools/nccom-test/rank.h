@@ -14,7 +14,7 @@ namespace nccom {
 
 struct RankResult {
   base::Status status;
-  std::vector<uint8_t> output;  // with --check
+  std::vector<std::vector<uint8_t>> outputs;  // with --check, by stream
 };
 
 // Threads agree before they execute: a rank that could not load must not leave its peers waiting.
@@ -33,11 +33,11 @@ class Agreement {
 
 // Runs in a thread of its own. A rank that
 // stops because of another reports success and no output.
-RankResult run_rank(const Options& options, const Program& program, uint64_t size, uint32_t rank,
+RankResult run_rank(const Workload& work, const Program& program, uint32_t rank,
                     uint32_t executions, Agreement* agreement);
 
 // Outputs of the local ranks of a group must be equal bit for bit (all-reduce, all-gather).
-base::Status compare_ranks(const Options& options, const std::vector<RankResult>& results);
+base::Status compare_ranks(const Workload& work, const std::vector<RankResult>& results);
 
 base::Error status_error(const char* call, int status);
 

@@ -38,7 +38,15 @@ std::string stat_text(const Stat& stat, double value) {
 
 double bus_factor(Operation operation, uint32_t ranks) {
   const double share = static_cast<double>(ranks - 1) / ranks;
-  return operation == Operation::kAllReduce ? 2 * share : share;
+  switch (operation) {
+    case Operation::kAllReduce:
+      return 2 * share;
+    case Operation::kPermute:
+    case Operation::kSendRecv:
+      return 1;
+    default:
+      return share;
+  }
 }
 
 std::string format_time(double microseconds) {
@@ -134,38 +142,63 @@ std::string Table::average(const std::vector<Row>& rows) {
   return "Avg bus bandwidth:\t" + fixed(mean, 4) + "GB/s";
 }
 
-std::string json_report(const Options& o, const std::vector<Row>& rows) {
+std::string json_report(const std::vector<Options>& streams,
+                        const std::vector<std::vector<Row>>& rows) {
   using Json = nlohmann::ordered_json;
   Json results = Json::array();
-  for (const Row& row : rows) {
-    Json entry = {{"size(B)", row.size}, {"count(elems)", row.count}};
-    if (o.show_sizes) {
-      entry["total_input_size(B)"] = row.input;
-      entry["total_output_size(B)"] = row.output;
-    }
-    entry["type"] = o.dtype.name;
-    entry["algbw(GB/s)"] = row.algbw;
-    entry["busbw(GB/s)"] = row.busbw;
-    for (size_t i = 0; i < row.times_us.size(); ++i) {
-      const std::string key = "time:" + o.stats[i].text + "(us)";
-      if (o.stats[i].percentile < 0) {
-        entry[key] = row.times_us[i];
-      } else {
-        entry[key] = static_cast<uint64_t>(row.times_us[i]);
+  for (size_t s = 0; s < streams.size(); ++s) {
+    const Options& o = streams[s];
+    for (const Row& row : rows[s]) {
+      Json entry = {{"size(B)", row.size}, {"count(elems)", row.count}};
+      if (o.show_sizes) {
+        entry["total_input_size(B)"] = row.input;
+        entry["total_output_size(B)"] = row.output;
       }
+      entry["type"] = o.dtype.name;
+      entry["algbw(GB/s)"] = row.algbw;
+      entry["busbw(GB/s)"] = row.busbw;
+      for (size_t i = 0; i < row.times_us.size(); ++i) {
+        const std::string key = "time:" + o.stats[i].text + "(us)";
+        if (o.stats[i].percentile < 0) {
+          entry[key] = row.times_us[i];
+        } else {
+          entry[key] = static_cast<uint64_t>(row.times_us[i]);
+        }
+      }
+      if (o.show_algorithm) entry["algorithm"] = row.algorithm;
+      if (streams.size() > 1) entry["x_stream"] = s;
+      results.push_back(std::move(entry));
     }
-    if (o.show_algorithm) entry["algorithm"] = row.algorithm;
-    results.push_back(std::move(entry));
   }
   Json report = {{"results", results}};
+  const Options& o = streams.front();
   if (o.json_config) {
     report["x_config"] = {{"operation", long_name(o.operation)},
                           {"nworkers", o.ranks},
+                          {"nnodes", o.nodes},
                           {"iters", o.iterations},
                           {"warmup_iters", o.warmup},
                           {"datatype", o.dtype.name}};
   }
   return report.dump(2) + "\n";
+}
+
+std::string csv_report(const std::vector<Options>& streams,
+                       const std::vector<std::vector<Row>>& rows) {
+  std::string out = "stream,operation,ranks,type,size(B),count(elems)";
+  for (const Stat& stat : streams.front().stats) out += ",time:" + stat.text + "(us)";
+  out += ",algbw(GB/s),busbw(GB/s),algorithm\n";
+  for (size_t s = 0; s < streams.size(); ++s) {
+    const Options& o = streams[s];
+    for (const Row& row : rows[s]) {
+      out += std::to_string(s) + "," + short_name(o.operation) + "," +
+             std::to_string(o.group_ranks()) + "," + o.dtype.name + "," + std::to_string(row.size) +
+             "," + std::to_string(row.count);
+      for (const double time : row.times_us) out += "," + fixed(time, 2);
+      out += "," + fixed(row.algbw, 4) + "," + fixed(row.busbw, 4) + "," + row.algorithm + "\n";
+    }
+  }
+  return out;
 }
 
 }  // namespace nccom

@@ -1,4 +1,4 @@
-// The result table and the JSON report (tools.md 2.6 to 2.8).
+// The result table and the JSON and CSV reports (tools.md 2.6 to 2.8).
 #pragma once
 
 #include <cstdint>
@@ -55,6 +55,10 @@ class Table {
   std::vector<size_t> widths_;
 };
 
-std::string json_report(const Options& options, const std::vector<Row>& rows);
+// `rows[s]`: lines of stream s; one entry per line, stream after stream.
+std::string json_report(const std::vector<Options>& streams,
+                        const std::vector<std::vector<Row>>& rows);
+std::string csv_report(const std::vector<Options>& streams,
+                       const std::vector<std::vector<Row>>& rows);
 
 }  // namespace nccom

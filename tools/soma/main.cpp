@@ -6,6 +6,7 @@
 
 #include "arch/config/names.h"
 #include "tools/soma/options.h"
+#include "tools/soma/sweep.h"
 
 namespace soma {
 namespace {
@@ -63,6 +64,7 @@ class CommandLine {
     down_->add_option("--name", down_name_, "which machine")->capture_default_str();
     add_qemu();
     add_vfio_user();
+    add_sweep();
     add_describe();
   }
 
@@ -81,7 +83,8 @@ class CommandLine {
     } catch (const CLI::RequiredError&) {
       if (argc > 1) return usage_error(unexpected(app_, {argv[1]}));
       return usage_error(
-          "a command is required: run, up, exec, down, qemu, vfio-user or describe (--help)");
+          "a command is required: run, up, exec, down, qemu, vfio-user, sweep or describe "
+          "(--help)");
     } catch (const CLI::ParseError& error) {
       return usage_error(error.what());
     }
@@ -137,6 +140,30 @@ class CommandLine {
     vfio_user_->add_option("--report", vfio_user_options_.report,
                            "write what the machine did to this file");
   }
+  void add_sweep() {
+    SweepOptions& o = sweep_options_;
+    sweep_ = app_.add_subcommand("sweep", "time collectives over a grid; CSV and a page of curves");
+    const auto list = [&](const char* name, auto& to, const char* what) {
+      sweep_->add_option(name, to, what)->delimiter(',')->capture_default_str();
+    };
+    list("--platform", o.platforms, "names or paths, comma-separated");
+    list("--op", o.operations, "allr, allg, redsct, alltoall, permute, sendrecv");
+    list("--datatype", o.datatypes, "as nccom-test");
+    list("--ranks", o.ranks, "default: all of the platform");
+    list("--algo", o.algorithms, "ring, mesh, rdh, ...; default: the library's choice");
+    sweep_->add_option("--set", o.sets, "a timing parameter: name=value[,value...]")
+        ->allow_extra_args(false);
+    sweep_->add_option("--sizes", o.sizes, "first[:last[:factor]]")->capture_default_str();
+    sweep_->add_option("--lnc", o.lnc, "cores per rank, 1 or 2; default: the platform's")
+        ->check(CLI::Range(1, 2));
+    sweep_->add_option("--iters", o.iterations, "measured operations")->capture_default_str();
+    sweep_->add_option("--warmup", o.warmup, "unmeasured operations")->capture_default_str();
+    sweep_->add_flag("--data", o.data, "move payload and check the results");
+    sweep_->add_option("--csv", o.csv, "write the results to this file (- for stdout)");
+    sweep_->add_option("--html", o.html, "write a page with curves to this file");
+    sweep_->add_option("--title", o.title, "of the page")->capture_default_str();
+    sweep_->add_option("--jobs", o.jobs, "runs at once; default: one per processor");
+  }
   void add_describe() {
     describe_ =
         app_.add_subcommand("describe", "print platforms, timing, registers, the support matrix");
@@ -177,6 +204,7 @@ class CommandLine {
     qemu_options_.arguments = command_;
     if (qemu_->parsed()) return qemu(qemu_options_);
     if (vfio_user_->parsed()) return vfio_user(vfio_user_options_);
+    if (sweep_->parsed()) return sweep(sweep_options_);
     describe_options_.platform_given = describe_->count("--platform") > 0;
     return describe(describe_options_);
   }
@@ -188,12 +216,14 @@ class CommandLine {
   CLI::App* down_ = nullptr;
   CLI::App* qemu_ = nullptr;
   CLI::App* vfio_user_ = nullptr;
+  CLI::App* sweep_ = nullptr;
   CLI::App* describe_ = nullptr;
   RunOptions run_options_;
   UpOptions up_options_;
   ExecOptions exec_options_;
   QemuOptions qemu_options_;
   VfioUserOptions vfio_user_options_;
+  SweepOptions sweep_options_;
   DescribeOptions describe_options_;
   std::string down_name_ = "default";
   std::vector<std::string> command_;

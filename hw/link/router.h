@@ -1,0 +1,62 @@
+// Which way a transfer takes from chip to chip. Source: collectives.md 2.7.1, platforms.md 7.6; the
+// hardware's choices are not published.
+//
+// A way is a list of vertices: chips by number, then switches (number of chips + index). Rules:
+//   kTorus     dimension by dimension, last first, each the shorter way round; half way round, even
+//              coordinates go up and odd ones down, which loads both directions equally. In a plane
+//              of 4 x 4 the table of collectives.md 2.7.1 instead, then the outer dimensions.
+//   kSwitched  a common switch of level 1, else of level 2, else a direct link, else a level-2
+//              switch to a chip with a direct link to the destination.
+//   kShortest  fewest hops (link or switch between two chips), then fewest switches; among equals
+//              the choice turns with source + destination.
+// Where a rule finds no way because a link or chip is missing, kShortest finds one.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hw/params.h"
+
+namespace hw {
+
+class Router {
+ public:
+  using Way = std::vector<uint32_t>;  // from source to destination, both included
+
+  // Throws std::invalid_argument for a link or switch of a chip that does not exist, and for
+  // coordinates that do not fit.
+  Router(const RouteParams& params, uint32_t chips, const std::vector<LinkParams>& links,
+         const std::vector<SwitchParams>& switches);
+
+  // Ways from a chip to each chip; empty to itself and where there is none.
+  std::vector<Way> ways(uint32_t from) const;
+
+  uint32_t vertices() const { return static_cast<uint32_t>(next_.size()); }
+  // Links and switch ports go both ways.
+  bool joined(uint32_t a, uint32_t b) const;
+
+ private:
+  using Costs = std::vector<uint64_t>;
+  void join(uint32_t a, uint32_t b);
+  void place(const RouteParams& params);
+  size_t linear(const std::vector<uint32_t>& place) const;
+  uint32_t chip_at(const std::vector<uint32_t>& place) const { return at_[linear(place)]; }
+  bool is_switch(uint32_t vertex) const { return vertex >= chips_; }
+  uint64_t cost(uint32_t a, uint32_t b) const;
+  Costs costs(uint32_t from) const;
+  Way shortest(const Costs& costs, uint32_t from, uint32_t to) const;
+  Way torus(uint32_t from, uint32_t to) const;
+  Way switched(uint32_t from, uint32_t to) const;
+  uint32_t common_switch(uint32_t a, uint32_t b, uint32_t level) const;  // 0: none
+  bool holds(const Way& way) const;
+
+  RouteParams::Rule rule_;
+  uint32_t chips_;
+  std::vector<uint32_t> dims_;
+  std::vector<std::vector<uint32_t>> coords_;
+  std::vector<uint32_t> at_;                 // chip at a place, ~0 if it is empty
+  std::vector<uint32_t> levels_;             // by switch
+  std::vector<std::vector<uint32_t>> next_;  // by vertex, sorted
+};
+
+}  // namespace hw

@@ -1,0 +1,178 @@
+#include "inputs.h"
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+namespace nccom {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kMaxFile = 16u << 20;
+constexpr size_t kMaxStreams = 4;  // neff.md 4.4
+constexpr size_t kMaxParts = 64;
+
+base::Error bad(const std::string& path, const std::string& what) {
+  return {base::Fault::kUsage, 2, path, what};
+}
+
+base::Result<std::string> read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return bad(path, "cannot read the file");
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (text.str().size() > kMaxFile) return bad(path, "the file is longer than 16 MiB");
+  return text.str();
+}
+
+// The one entry of array `key` of the file's object; an entry is one variant of the operation.
+base::Result<Json> read_variant(const std::string& path, const char* key) {
+  auto text = read_text(path);
+  if (!text) return text.error();
+  Json json = Json::parse(*text, nullptr, false);
+  if (json.is_discarded() || !json.is_object() || !json.contains(key) || !json[key].is_array()) {
+    return bad(path, std::string("expected {\"") + key + "\": [ ... ]}");
+  }
+  if (json[key].size() != 1) {
+    return base::Error{
+        base::Fault::kUnsupported, 2, path,
+        std::to_string(json[key].size()) + " variants in " + key + "; this version runs one"};
+  }
+  return Json(json[key][0]);
+}
+
+// A list of lists of ranks.
+base::Result<RankLists> rank_lists(const std::string& path, const Json& json, uint32_t ranks) {
+  RankLists lists;
+  const std::string shape = "expected lists of ranks below " + std::to_string(ranks);
+  if (!json.is_array() || json.empty()) return bad(path, shape);
+  for (const Json& entry : json) {
+    std::vector<uint32_t>& list = lists.emplace_back();
+    if (!entry.is_array() || entry.empty()) return bad(path, shape);
+    for (const Json& rank : entry) {
+      if (!rank.is_number_unsigned() || rank.get<uint64_t>() >= ranks) {
+        return bad(path, shape + ", not " + rank.dump());
+      }
+      list.push_back(rank.get<uint32_t>());
+    }
+  }
+  return lists;
+}
+
+base::Result<std::string> argument_text(const std::string& path, const std::string& key,
+                                        const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_unsigned()) return std::to_string(value.get<uint64_t>());
+  return bad(path, "stream key '" + key + "' holds " + value.dump());
+}
+
+}  // namespace
+
+base::Result<RankLists> read_groups(const std::string& path, uint32_t ranks) {
+  const auto json = read_variant(path, "replica_groups");
+  if (!json) return json.error();
+  auto lists = rank_lists(path, *json, ranks);
+  if (!lists) return lists.error();
+  std::set<uint32_t> seen;
+  for (const auto& list : *lists) {
+    if (list.size() != lists->front().size()) return bad(path, "groups of unequal size");
+    for (const uint32_t rank : list) {
+      if (!seen.insert(rank).second) {
+        return bad(path, "rank " + std::to_string(rank) + " is in two places");
+      }
+    }
+  }
+  if (seen.size() != ranks) {
+    return bad(path, "the groups hold " + std::to_string(seen.size()) + " of " +
+                         std::to_string(ranks) + " ranks");
+  }
+  return lists;
+}
+
+base::Result<Pairs> read_pairs(const std::string& path, uint32_t ranks) {
+  const auto json = read_variant(path, "src_target_pairs");
+  if (!json) return json.error();
+  const auto lists = rank_lists(path, *json, ranks);
+  if (!lists) return lists.error();
+  Pairs pairs;
+  std::set<uint32_t> sources;
+  std::set<uint32_t> targets;
+  for (const auto& list : *lists) {
+    if (list.size() != 2) return bad(path, "a pair has a source and a target");
+    if (!sources.insert(list[0]).second || !targets.insert(list[1]).second) {
+      return bad(path, "pair [" + std::to_string(list[0]) + "," + std::to_string(list[1]) +
+                           "]: a rank is source or target twice");
+    }
+    pairs.emplace_back(list[0], list[1]);
+  }
+  if (sources != targets) return bad(path, "the pairs do not form rings");
+  return pairs;
+}
+
+base::Result<std::vector<std::vector<std::string>>> read_streams(const std::string& path) {
+  auto text = read_text(path);
+  if (!text) return text.error();
+  const Json json = Json::parse(*text, nullptr, false);
+  if (json.is_discarded() || !json.is_object() || !json.contains("streams") ||
+      !json["streams"].is_array() || json["streams"].empty()) {
+    return bad(path, "expected {\"streams\": [ {...}, ... ]}");
+  }
+  if (json["streams"].size() > kMaxStreams) {
+    return bad(path, std::to_string(json["streams"].size()) + " streams; at most 4");
+  }
+  std::vector<std::vector<std::string>> out;
+  for (const Json& stream : json["streams"]) {
+    std::vector<std::string>& arguments = out.emplace_back();
+    if (!stream.is_object()) return bad(path, "a stream is an object of option names");
+    for (const auto& [key, value] : stream.items()) {
+      if (value.is_boolean() && !value.get<bool>()) continue;
+      std::string name = "--" + (key == "ops_per_iter" ? "x_ops_per_iter" : key);
+      std::replace(name.begin(), name.end(), '_', '-');
+      if (name == "--warmup-iters") name = "--warmup_iters";
+      if (name == "--streams-json") return bad(path, "a stream cannot name another file");
+      arguments.push_back(key == "operation" ? "--x-operation" : name);
+      if (value.is_boolean()) continue;
+      auto argument = argument_text(path, key, value);
+      if (!argument) return argument.error();
+      arguments.push_back(*argument);
+    }
+  }
+  return out;
+}
+
+base::Result<std::vector<uint32_t>> parse_ratio(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  const base::Error wrong{base::Fault::kUsage, 2, "",
+                          "invalid ratio '" + text + "'; expected a list such as [1,2,1]"};
+  if (json.is_discarded() || !json.is_array() || json.empty() || json.size() > kMaxParts) {
+    return wrong;
+  }
+  std::vector<uint32_t> out;
+  for (const Json& part : json) {
+    constexpr uint64_t kMost = 1u << 20;
+    if (!part.is_number_unsigned() || part.get<uint64_t>() == 0 || part.get<uint64_t>() > kMost) {
+      return wrong;
+    }
+    out.push_back(part.get<uint32_t>());
+  }
+  return out;
+}
+
+base::Result<std::vector<std::string>> read_hosts(const std::string& path) {
+  auto text = read_text(path);
+  if (!text) return text.error();
+  std::istringstream lines(*text);
+  std::vector<std::string> hosts;
+  for (std::string line; std::getline(lines, line);) {
+    line = line.substr(0, line.find('#'));
+    std::istringstream words(line);
+    for (std::string word; words >> word;) hosts.push_back(word);
+  }
+  if (hosts.empty()) return bad(path, "the file names no host");
+  return hosts;
+}
+
+}  // namespace nccom
