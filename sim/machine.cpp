@@ -190,8 +190,11 @@ base::Result<std::unique_ptr<Machine>> Machine::create(MachineParams params) {
 const std::string& Machine::socket_path() const {
   return parts_->server->socket_path();
 }
-size_t Machine::node_count() const {
-  return parts_->drivers.size();
+std::vector<std::string> Machine::host_names() const {
+  std::vector<std::string> names;
+  const config::Platform& platform = parts_->params.platform;
+  for (const config::Node& node : platform.nodes) names.push_back(host_name(platform, node));
+  return names;
 }
 base::Status Machine::serve() {
   return parts_->loop->run();

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "arch/config/platform.h"
 #include "arch/config/timing.h"
@@ -39,7 +40,7 @@ class Machine {
   Machine& operator=(const Machine&) = delete;
 
   const std::string& socket_path() const;
-  size_t node_count() const;
+  std::vector<std::string> host_names() const;  // by node; empty: that of the real host
 
   // The calling thread becomes the kernel thread until stop() or a failure of the machine.
   base::Status serve();

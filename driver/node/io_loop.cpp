@@ -262,6 +262,7 @@ void IoLoop::send_hello(Connection& connection, const wire::Header& header) {
   reply.server_pid = getpid();
   reply.major = params_.major;
   reply.minors = facts.minors;
+  reply.node_count = static_cast<uint32_t>(params_.nodes.size());
   memcpy(reply.sysfs_root, facts.sysfs_root.c_str(),
          std::min<size_t>(facts.sysfs_root.size(), wire::kMaxPath - 1));
   memcpy(reply.host_name, facts.host_name.c_str(),

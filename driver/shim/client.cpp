@@ -346,6 +346,7 @@ __attribute__((constructor)) void connect_at_start() {
   memcpy(facts.extra_paths, hello.paths, sizeof facts.extra_paths);
   facts.extra_count = hello.path_count;
   memcpy(facts.host_name, hello.host_name, sizeof facts.host_name - 1);
+  facts.node_count = hello.node_count;
   const char* clock = getenv("SOMA_CLOCK");
   facts.virtual_clock = clock == nullptr || strcmp(clock, "host") != 0;
   char directory[wire::kMaxPath];

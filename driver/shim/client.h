@@ -26,6 +26,7 @@ struct Facts {
   char root[wire::kMaxPath] = {};
   size_t root_length = 0;
   char host_name[64] = {};
+  uint32_t node_count = 0;
   char extra_paths[2048] = {};
   uint32_t extra_count = 0;
   bool inside_tree = false;  // the working directory is in the virtual sysfs

@@ -49,6 +49,7 @@ const RegTable<CcCore>& CcCore::table() {
        {reg::kErrorPc, &CcCore::read_error_pc, nullptr},
        {reg::kFifoLevel, &CcCore::read_fifo_level, nullptr},
        {reg::kCurrentOp, &CcCore::read_current_op, nullptr},
+       {reg::kChip, &CcCore::read_chip, nullptr},
        {reg::kBarrier + reg::kBarrierArrived, &CcCore::read_arrived, nullptr},
        {reg::kBarrier + reg::kBarrierGeneration, &CcCore::read_generation, nullptr}});
   return t;
@@ -81,6 +82,9 @@ uint32_t CcCore::read_fifo_level(uint32_t, uint32_t, bool) {
 }
 uint32_t CcCore::read_current_op(uint32_t, uint32_t, bool) {
   return firmware_.current_op();
+}
+uint32_t CcCore::read_chip(uint32_t, uint32_t, bool) {
+  return params_.chip;
 }
 uint32_t CcCore::read_arrived(uint32_t cell, uint32_t, bool) {
   return context_.barriers.arrived({params_.chip, params_.topsp, cell});
@@ -320,6 +324,7 @@ void CcCore::publish() {
   base::store<uint32_t>(page + reg::kErrorPc, firmware_.error_pc());
   base::store<uint32_t>(page + reg::kFifoLevel, firmware_.fifo_level());
   base::store<uint32_t>(page + reg::kCurrentOp, firmware_.current_op());
+  base::store<uint32_t>(page + reg::kChip, params_.chip);
   base::store<uint32_t>(page + reg::kContractVersion, RegBlock::value(reg::kContractVersion));
 }
 

@@ -76,6 +76,7 @@ class CcCore final : public RegBlock<CcCore>,
   uint32_t read_error_pc(uint32_t, uint32_t, bool);
   uint32_t read_fifo_level(uint32_t, uint32_t, bool);
   uint32_t read_current_op(uint32_t, uint32_t, bool);
+  uint32_t read_chip(uint32_t, uint32_t, bool);
   uint32_t read_arrived(uint32_t cell, uint32_t, bool);
   uint32_t read_generation(uint32_t cell, uint32_t, bool);
 

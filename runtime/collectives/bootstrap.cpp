@@ -1,13 +1,29 @@
 #include "runtime/collectives/bootstrap.h"
 
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "runtime/collectives/bootstrap_state.h"
 #include "runtime/collectives/types.h"
 
 namespace ccl {
+namespace {
+
+// A world of threads needs three descriptors per rank; the usual soft limit is far below the hard
+// one, and raising it is what libraries for collectives do.
+void raise_file_limit(uint32_t world) {
+  constexpr rlim_t kOthers = 256;  // what the process needs besides
+  const rlim_t wanted = 3 * static_cast<rlim_t>(world) + kOthers;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min(wanted, limit.rlim_max);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
 
 class Bootstrap::Impl {
  public:
@@ -21,8 +37,8 @@ class Bootstrap::Impl {
 
   void start(std::optional<RootAddress> root) {
     if (state_.options().world == 1) {
-      wire::Table table;
-      table.peers = {{0, state_.options().record}};
+      auto table = std::make_shared<wire::Table>();
+      table->peers = {{0, state_.options().record}};
       state_.set_ready(std::move(table));
       return;
     }
@@ -51,6 +67,7 @@ base::Result<std::unique_ptr<Bootstrap>> Bootstrap::open(BootstrapOptions option
     if (!parsed) return parsed.error();
     root = std::move(*parsed);
   }
+  raise_file_limit(options.world);
   base::UniqueFd wake(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!wake.valid()) return base::errno_error("bootstrap", "eventfd");
   auto impl = std::make_unique<Impl>(options, std::move(wake));
@@ -79,18 +96,18 @@ int64_t Bootstrap::epoch() const {
 base::Result<uint32_t> Bootstrap::post(Blob blob) {
   return impl_->state().post(std::move(blob));
 }
-base::Result<std::vector<Blob>> Bootstrap::collect(uint32_t ticket) {
+base::Result<Gathered> Bootstrap::collect(uint32_t ticket) {
   return impl_->state().collect(ticket);
 }
 
-base::Result<std::vector<Blob>> Bootstrap::all_gather(Blob blob) {
+base::Result<Gathered> Bootstrap::all_gather(Blob blob) {
   const base::Result<uint32_t> ticket = post(std::move(blob));
   if (!ticket) return ticket.error();
   return collect(*ticket);
 }
 
 base::Status Bootstrap::barrier() {
-  const base::Result<std::vector<Blob>> done = all_gather({});
+  const base::Result<Gathered> done = all_gather({});
   if (!done) return done.error();
   return {};
 }

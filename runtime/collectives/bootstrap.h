@@ -2,8 +2,9 @@
 // gets the table of all; then all-gathers of small blobs and barriers. Ranks may be threads of one
 // process or processes. One background thread per rank does the I/O: open() and post() never wait
 // for peers, so one thread can register several ranks one after the other.
-// Exact: accepted text forms and messages. Own: the wire protocol; messages are relayed by the
-// root.
+// Cost: one connection per rank, to the root. An all-gather is one message of each rank to the root
+// and one back with all contributions; ranks in the root's process get them by reference.
+// Exact: accepted text forms and messages. Own: the wire protocol.
 #pragma once
 
 #include <array>
@@ -12,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -20,6 +22,20 @@ namespace ccl {
 
 using DeviceRecord = std::array<uint8_t, 64>;
 using Blob = std::vector<uint8_t>;
+
+// The contributions of all ranks to one all-gather, by rank; copies share them.
+class Gathered {
+ public:
+  Gathered() = default;
+  explicit Gathered(std::vector<Blob> blobs)
+      : blobs_(std::make_shared<const std::vector<Blob>>(std::move(blobs))) {}
+
+  size_t size() const { return blobs_ ? blobs_->size() : 0; }
+  const Blob& operator[](size_t rank) const { return (*blobs_)[rank]; }
+
+ private:
+  std::shared_ptr<const std::vector<Blob>> blobs_;
+};
 
 struct RootAddress {
   std::string host;  // IPv4, IPv6 without brackets, or a name
@@ -64,9 +80,9 @@ class Bootstrap {
   // Split all-gather: post() hands in this rank's blob and returns a ticket, collect() waits for
   // the blobs of all ranks, by rank. All ranks post in the same order; blobs may differ in size.
   base::Result<uint32_t> post(Blob blob);
-  base::Result<std::vector<Blob>> collect(uint32_t ticket);
+  base::Result<Gathered> collect(uint32_t ticket);
 
-  base::Result<std::vector<Blob>> all_gather(Blob blob);
+  base::Result<Gathered> all_gather(Blob blob);
   base::Status barrier();
 
  private:

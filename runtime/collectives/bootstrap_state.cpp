@@ -3,33 +3,19 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "runtime/collectives/types.h"
 
 namespace ccl {
-namespace {
-
-// All-gathers that a peer may be ahead of the slowest rank: bounds memory, not use.
-constexpr uint32_t kMaxAhead = 4096;
-
-}  // namespace
-
 BootstrapState::BootstrapState(const BootstrapOptions& options, base::UniqueFd wake)
-    : options_(options),
-      wake_(std::move(wake)),
-      left_(options.world, false),
-      next_tag_(options.world, 0) {}
+    : options_(options), wake_(std::move(wake)), left_(options.world, false) {}
 
 base::Status BootstrapState::wait_ready() {
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait(lock, [&] { return ready_ || failure_; });
   if (failure_) return *failure_;
   return {};
-}
-
-BootstrapState::Gather& BootstrapState::gather(uint32_t tag) {
-  Gather& g = gathers_[tag];
-  g.blobs.resize(options_.world);
-  return g;
 }
 
 base::Result<uint32_t> BootstrapState::post(Blob blob) {
@@ -40,44 +26,35 @@ base::Result<uint32_t> BootstrapState::post(Blob blob) {
                        "a contribution of " + std::to_string(blob.size()) + " bytes; at most " +
                            std::to_string(wire::kMaxPayload)};
   }
-  const uint32_t tag = next_tag_[options_.rank]++;
-  Gather& g = gather(tag);
-  g.blobs[options_.rank] = blob;
-  ++g.count;
-  posted_.emplace_back(tag, std::move(blob));
-  wake();
-  changed_.notify_all();
-  return tag;
-}
-
-// A contribution is missing that can no longer come.
-bool BootstrapState::hopeless(const Gather& g) const {
-  for (uint32_t r = 0; r < options_.world; ++r) {
-    if (!g.blobs[r] && (left_[r] || left_[0])) return true;
+  const uint32_t ticket = next_ticket_++;
+  if (options_.world == 1) {
+    results_.emplace(ticket, Gathered({std::move(blob)}));
+    ++next_result_;
+    return ticket;
   }
-  return false;
+  posted_.emplace_back(ticket, std::move(blob));
+  wake();
+  return ticket;
 }
 
-base::Result<std::vector<Blob>> BootstrapState::collect(uint32_t ticket) {
+base::Result<Gathered> BootstrapState::collect(uint32_t ticket) {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (ticket >= next_tag_[options_.rank]) {
+  if (ticket >= next_ticket_) {
     return base::Error{base::Fault::kUsage, kNrtInvalid, "bootstrap", "unknown ticket"};
   }
-  const auto it = gathers_.find(ticket);
-  if (it == gathers_.end()) {
+  changed_.wait(lock,
+                [&] { return ticket < next_result_ || failure_ || ticket >= first_hopeless_; });
+  const auto it = results_.find(ticket);
+  if (it != results_.end()) {
+    Gathered result = it->second;
+    results_.erase(it);
+    return result;
+  }
+  if (ticket < next_result_) {
     return base::Error{base::Fault::kUsage, kNrtInvalid, "bootstrap", "ticket collected before"};
   }
-  Gather& g = it->second;
-  changed_.wait(lock, [&] { return g.count == options_.world || failure_ || hopeless(g); });
-  if (g.count != options_.world) {
-    if (failure_) return *failure_;
-    return base::Error{base::Fault::kIo, kNrtFailure, "bootstrap",
-                       "a peer left before it took part"};
-  }
-  std::vector<Blob> out;
-  for (auto& blob : g.blobs) out.push_back(std::move(*blob));
-  gathers_.erase(ticket);
-  return out;
+  if (failure_) return *failure_;
+  return base::Error{base::Fault::kIo, kNrtFailure, "bootstrap", "a peer left before it took part"};
 }
 
 void BootstrapState::wake() {
@@ -102,7 +79,7 @@ void BootstrapState::drain_wake() {
   [[maybe_unused]] const ssize_t n = ::read(wake_.get(), &count, sizeof count);
 }
 
-void BootstrapState::set_ready(wire::Table table) {
+void BootstrapState::set_ready(std::shared_ptr<const wire::Table> table) {
   const std::lock_guard<std::mutex> lock(mutex_);
   table_ = std::move(table);
   ready_ = true;
@@ -120,10 +97,16 @@ bool BootstrapState::failed() {
   return failure_.has_value();
 }
 
-void BootstrapState::leave(uint32_t rank) {
+void BootstrapState::leave(uint32_t rank, uint32_t contributions) {
   const std::lock_guard<std::mutex> lock(mutex_);
   left_[rank] = true;
+  first_hopeless_ = std::min(first_hopeless_, contributions);
   changed_.notify_all();
+}
+
+uint32_t BootstrapState::contributions() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return next_ticket_;
 }
 
 bool BootstrapState::has_left(uint32_t rank) {
@@ -137,14 +120,11 @@ std::deque<std::pair<uint32_t, Blob>> BootstrapState::take_posted() {
   return std::exchange(posted_, {});
 }
 
-bool BootstrapState::deliver(uint32_t rank, uint32_t tag, Blob blob) {
+bool BootstrapState::deliver(uint32_t tag, Gathered gathered) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (rank == options_.rank || tag != next_tag_[rank]) return false;
-  if (tag > next_tag_[options_.rank] + kMaxAhead) return false;
-  ++next_tag_[rank];
-  Gather& g = gather(tag);
-  g.blobs[rank] = std::move(blob);
-  ++g.count;
+  if (tag != next_result_ || tag >= next_ticket_) return false;
+  ++next_result_;
+  results_.emplace(tag, std::move(gathered));
   changed_.notify_all();
   return true;
 }

@@ -26,31 +26,27 @@ class BootstrapState {
   // Callers.
   base::Status wait_ready();
   base::Result<uint32_t> post(Blob blob);
-  base::Result<std::vector<Blob>> collect(uint32_t ticket);
-  const wire::Table& table() const { return table_; }
+  base::Result<Gathered> collect(uint32_t ticket);
+  const wire::Table& table() const { return *table_; }
   void stop();
 
   // I/O thread.
   bool stopping();
   void drain_wake();
-  void set_ready(wire::Table table);
+  void set_ready(std::shared_ptr<const wire::Table> table);
   void fail(const base::Error& error);
   bool failed();
-  void leave(uint32_t rank);
+  // A rank will take part in the first `contributions` all-gathers and in no more.
+  void leave(uint32_t rank, uint32_t contributions);
   bool has_left(uint32_t rank);
+  uint32_t contributions();  // own, so far
   // Own contributions that are not sent yet; empty until the table is complete.
   std::deque<std::pair<uint32_t, Blob>> take_posted();
-  // Contribution of another rank; false if it breaks the order of tags.
-  bool deliver(uint32_t rank, uint32_t tag, Blob blob);
+  // An all-gather that is complete; false if it is not the next one.
+  bool deliver(uint32_t tag, Gathered gathered);
   void log(const std::string& text) const;
 
  private:
-  struct Gather {
-    std::vector<std::optional<Blob>> blobs;
-    uint32_t count = 0;
-  };
-  Gather& gather(uint32_t tag);
-  bool hopeless(const Gather& gather) const;
   void wake();
 
   const BootstrapOptions options_;
@@ -59,11 +55,13 @@ class BootstrapState {
   std::condition_variable changed_;
   bool ready_ = false;
   bool stop_ = false;
-  wire::Table table_;
+  std::shared_ptr<const wire::Table> table_;
   std::optional<base::Error> failure_;
   std::vector<bool> left_;
-  std::vector<uint32_t> next_tag_;  // per rank
-  std::map<uint32_t, Gather> gathers_;
+  uint32_t first_hopeless_ = ~0u;  // somebody has left before this all-gather
+  uint32_t next_ticket_ = 0;
+  uint32_t next_result_ = 0;
+  std::map<uint32_t, Gathered> results_;  // not collected yet
   std::deque<std::pair<uint32_t, Blob>> posted_;
 };
 

@@ -1,10 +1,12 @@
 #include "runtime/collectives/bootstrap_wire.h"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <random>
 
 #include "base/span.h"
 #include "runtime/collectives/types.h"
@@ -15,7 +17,7 @@ namespace {
 // FNV-1a over the protocol's name and version: two builds that differ here must not talk.
 uint32_t check_word() {
   uint32_t hash = 2166136261u;
-  for (const char c : std::string("collectives bootstrap 1")) {
+  for (const char c : std::string("collectives bootstrap 2")) {
     hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
   }
   return hash;
@@ -38,11 +40,24 @@ static_assert(sizeof(TableHead) == 24 && sizeof(TableEntry) == 88);
 
 }  // namespace
 
+ProcessId process_id() {
+  static const uint64_t random = [] {
+    std::random_device device;
+    return static_cast<uint64_t>(device()) << 32 | device();
+  }();
+  ProcessId id{};
+  base::store<uint64_t>(id.data(), random);
+  base::store<uint64_t>(id.data() + 8, static_cast<uint64_t>(::getpid()));  // a fork has its own
+  return id;
+}
+
 Hello make_hello(uint32_t world, uint32_t rank, const DeviceRecord& record) {
   Hello hello;
   hello.world = world;
   hello.rank = rank;
   std::memcpy(hello.record, record.data(), record.size());
+  const ProcessId id = process_id();
+  std::memcpy(hello.address, id.data(), id.size());
   hello.check = check_word();
   return hello;
 }
@@ -98,33 +113,63 @@ base::Result<Table> decode_table(const Blob& payload, uint32_t world) {
   return table;
 }
 
-void Connection::send(const void* data, size_t size) {
-  const auto* bytes = static_cast<const uint8_t*>(data);
-  out_.insert(out_.end(), bytes, bytes + size);
+// A length per rank, then the bytes of all.
+Blob encode(const Gathered& gathered) {
+  Blob out(gathered.size() * sizeof(uint32_t));
+  for (size_t rank = 0; rank < gathered.size(); ++rank) {
+    base::store(out.data() + rank * sizeof(uint32_t), static_cast<uint32_t>(gathered[rank].size()));
+    out.insert(out.end(), gathered[rank].begin(), gathered[rank].end());
+  }
+  return out;
 }
 
-void Connection::send(Type type, uint32_t rank, uint32_t tag, const Blob& payload) {
+base::Result<Gathered> decode_gathered(const Blob& payload, uint32_t world) {
+  const base::Error bad{base::Fault::kIo, kNrtFailure, "bootstrap",
+                        "the root sent malformed contributions"};
+  size_t at = uint64_t{world} * sizeof(uint32_t);
+  if (payload.size() < at) return bad;
+  std::vector<Blob> blobs;
+  blobs.reserve(world);
+  for (uint32_t rank = 0; rank < world; ++rank) {
+    const auto bytes = base::load<uint32_t>(payload.data() + rank * sizeof(uint32_t));
+    if (bytes > payload.size() - at) return bad;
+    blobs.emplace_back(payload.data() + at, payload.data() + at + bytes);
+    at += bytes;
+  }
+  if (at != payload.size()) return bad;
+  return Gathered(std::move(blobs));
+}
+
+Message make_message(Type type, uint32_t rank, uint32_t tag, const Blob& payload) {
   Header header;
   header.type = static_cast<uint32_t>(type);
   header.tag = tag;
   header.rank = rank;
   header.length = static_cast<uint32_t>(payload.size());
-  send(&header, sizeof header);
-  send(payload.data(), payload.size());
+  auto message = std::make_shared<Blob>(sizeof header + payload.size());
+  base::store(message->data(), header);
+  std::copy(payload.begin(), payload.end(), message->begin() + sizeof header);
+  return message;
 }
 
 bool Connection::flush() {
   while (!out_.empty()) {
-    const ssize_t n = ::send(fd_.get(), out_.data(), out_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    const Blob& first = *out_.front();
+    const ssize_t n =
+        ::send(fd_.get(), first.data() + sent_, first.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0) return errno == EAGAIN || errno == EINTR;
-    out_.erase(out_.begin(), out_.begin() + n);
+    sent_ += static_cast<size_t>(n);
+    if (sent_ < first.size()) continue;
+    sent_ = 0;
+    out_.pop_front();
   }
   return true;
 }
 
 bool Connection::fill() {
   uint8_t buffer[65536];
-  while (in_.size() < 2 * static_cast<size_t>(kMaxPayload)) {
+  // Room for one message and a piece of the next.
+  while (unparsed() < sizeof(Header) + static_cast<size_t>(limit_) + sizeof buffer) {
     const ssize_t n = ::recv(fd_.get(), buffer, sizeof buffer, MSG_DONTWAIT);
     if (n == 0) return false;
     if (n < 0) return errno == EAGAIN || errno == EINTR;
@@ -134,30 +179,39 @@ bool Connection::fill() {
   return true;
 }
 
+// Moves the rest to the front only when that is cheap.
+void Connection::parsed(size_t bytes) {
+  parsed_ += bytes;
+  if (unparsed() > in_.size() / 2) return;
+  in_.erase(in_.begin(), in_.begin() + static_cast<std::ptrdiff_t>(parsed_));
+  parsed_ = 0;
+}
+
 int Connection::take_hello(Hello* hello) {
-  if (in_.empty()) return 0;
+  if (unparsed() == 0) return 0;
   // The magic decides early, so that a few bytes of something else do not keep a slot.
   const uint32_t magic = kMagic;
-  if (std::memcmp(in_.data(), &magic, std::min(in_.size(), sizeof magic)) != 0) return -1;
-  if (in_.size() < sizeof *hello) return 0;
-  *hello = base::load<Hello>(in_.data());
-  in_.erase(in_.begin(), in_.begin() + sizeof *hello);
+  const uint8_t* at = in_.data() + parsed_;
+  if (std::memcmp(at, &magic, std::min(unparsed(), sizeof magic)) != 0) return -1;
+  if (unparsed() < sizeof *hello) return 0;
+  *hello = base::load<Hello>(at);
+  parsed(sizeof *hello);
   return 1;
 }
 
 int Connection::take_frame(Frame* frame, uint32_t world) {
-  if (in_.size() < sizeof(Header)) return 0;
-  const auto header = base::load<Header>(in_.data());
+  if (unparsed() < sizeof(Header)) return 0;
+  const uint8_t* at = in_.data() + parsed_;
+  const auto header = base::load<Header>(at);
   if (header.type < static_cast<uint32_t>(Type::kWelcome) ||
-      header.type > static_cast<uint32_t>(Type::kFail) || header.rank >= world ||
-      header.length > kMaxPayload) {
+      header.type > static_cast<uint32_t>(Type::kHere) || header.rank >= world ||
+      header.length > limit_) {
     return -1;
   }
-  if (in_.size() < sizeof header + header.length) return 0;
+  if (unparsed() < sizeof header + header.length) return 0;
   frame->header = header;
-  const auto begin = in_.begin() + sizeof header;
-  frame->payload.assign(begin, begin + header.length);
-  in_.erase(in_.begin(), begin + header.length);
+  frame->payload.assign(at + sizeof header, at + sizeof header + header.length);
+  parsed(sizeof header + header.length);
   return 1;
 }
 

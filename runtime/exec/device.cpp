@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "contract/regs/cc.h"
 #include "driver/ndl/ndl.h"
 #include "driver/ndl/nrt/nds/neuron_ds.h"
 #include "runtime/nrt/log.h"
@@ -86,17 +87,32 @@ base::Result<std::shared_ptr<Device>> Device::open(int index) {
     return unsupported(NRT_FAILURE, "Unsupported device architecture " + std::to_string(type));
   }
   device->map_.gen = static_cast<contract::Gen>(type);
-  uint32_t host_id = static_cast<uint32_t>(index);
-  if (ndl_get_host_device_id(device->handle_, &host_id) != 0) {
-    host_id = static_cast<uint32_t>(index);
-  }
-  device->chip_ = host_id;
+  auto chip = device->read_chip();
+  if (!chip) return chip.error();
+  device->chip_ = *chip;
   if (nds_open(device->handle_, 0, &device->datastore_) != 0) {
     device->datastore_ = nullptr;
     log(LogLevel::kWarn, Component::kTdrv, "tdrv_init_mla_phase1",
         "nd%d has no datastore: no counters", index);
   }
   return device;
+}
+
+// Hosts number their devices from 0; the device knows its number among all of the platform since
+// contract 1.1 (docs/hardware-contract.md 1).
+base::Result<uint32_t> Device::read_chip() {
+  constexpr uint32_t kFirstWithChip = 0x1'0001;
+  constexpr uint32_t kMajor = 0xFFFF'0000;
+  const uint64_t cc = map_.topsp(0).bar0;
+  auto values = read_registers({cc + contract::cc::kContractVersion, cc + contract::cc::kChip});
+  if (!values) return values.error();
+  const uint32_t version = (*values)[0];
+  if ((version & kMajor) == (kFirstWithChip & kMajor) && version >= kFirstWithChip) {
+    return (*values)[1];
+  }
+  uint32_t host_id = 0;
+  if (ndl_get_host_device_id(handle_, &host_id) == 0) return host_id;
+  return static_cast<uint32_t>(index_);
 }
 
 Device::~Device() {
@@ -112,6 +128,11 @@ void Device::close() {
   if (owner_ != getpid()) return;
   if (datastore_ != nullptr) nds_close(datastore_);
   ndl_close_device(handle_);
+}
+
+std::vector<uint32_t> Device::neighbours() const {
+  const uint32_t count = std::min<uint32_t>(handle_->connected_device_count, NEURON_MAX_DEVICES);
+  return {handle_->connected_devices, handle_->connected_devices + count};
 }
 
 void Device::count_status(uint32_t nc, int status) {

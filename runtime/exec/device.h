@@ -38,6 +38,8 @@ class Device {
   ndl_device* handle() const { return handle_; }
   int index() const { return index_; }
   uint32_t chip() const { return chip_; }  // platform-wide number
+  // Devices of this host at the other ends of links.
+  std::vector<uint32_t> neighbours() const;
   const contract::AddressMap& map() const { return map_; }
 
   // One more result of this status on core `nc` in the counters that tools read (nrt-api.md 2.3).
@@ -49,6 +51,7 @@ class Device {
 
  private:
   Device() = default;
+  base::Result<uint32_t> read_chip();
 
   ndl_device* handle_ = nullptr;
   nds_instance* datastore_ = nullptr;  // null: the driver has none, counting is skipped

@@ -1,10 +1,10 @@
 #include "runtime/load/communicator.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <utility>
 
-#include "base/span.h"
-#include "runtime/collectives/ccl.h"
 #include "runtime/nrt/environment.h"
 #include "runtime/nrt/log.h"
 #include "runtime/nrt/status.h"
@@ -12,55 +12,24 @@
 namespace nrt {
 namespace {
 
-constexpr uint32_t kRecordVersion = 2;
-constexpr uint32_t kMaxDevices = 64;  // of a node (docs/hardware-contract.md 1)
-constexpr size_t kNeighbours = 32;    // offset in the record: one byte each, 0xFF ends the list
+// Ranks of one process share the table of their world: it is long, and there may be a thousand.
+base::Result<std::shared_ptr<const RankTable>> shared_table(const ccl::Bootstrap& bootstrap) {
+  static std::mutex mutex;
+  static std::map<uint64_t, std::weak_ptr<const RankTable>> tables;  // by cluster
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::weak_ptr<const RankTable>& slot = tables[bootstrap.cluster_id()];
+  if (auto table = slot.lock()) return table;
+  auto made = RankTable::make(bootstrap.table());
+  if (!made) return made.error();
+  const auto table = std::make_shared<const RankTable>(std::move(*made));
+  slot = table;
+  for (auto it = tables.begin(); it != tables.end();) {
+    it = it->second.expired() ? tables.erase(it) : std::next(it);
+  }
+  return table;
+}
 
 }  // namespace
-
-ccl::DeviceRecord pack(const RankPosition& position) {
-  ccl::DeviceRecord record{};
-  base::store<uint32_t>(record.data(), kRecordVersion);
-  base::store<uint32_t>(record.data() + 4, static_cast<uint32_t>(position.gen));
-  base::store<uint32_t>(record.data() + 8, position.chip);
-  base::store<uint32_t>(record.data() + 12, position.nc);
-  base::store<uint32_t>(record.data() + 16, position.lnc);
-  base::store<uint32_t>(record.data() + 20, position.device);
-  base::store<uint32_t>(record.data() + 24, position.devices);
-  for (size_t i = 0; i < RankPosition::kMaxNeighbours; ++i) {
-    const bool is = i < position.neighbours.size();
-    record[kNeighbours + i] = is ? static_cast<uint8_t>(position.neighbours[i]) : 0xFF;
-  }
-  return record;
-}
-
-base::Result<RankPosition> unpack(const ccl::DeviceRecord& record) {
-  RankPosition position;
-  const auto gen = base::load<uint32_t>(record.data() + 4);
-  position.chip = base::load<uint32_t>(record.data() + 8);
-  position.nc = base::load<uint32_t>(record.data() + 12);
-  position.lnc = base::load<uint32_t>(record.data() + 16);
-  position.device = base::load<uint32_t>(record.data() + 20);
-  position.devices = base::load<uint32_t>(record.data() + 24);
-  bool known = base::load<uint32_t>(record.data()) == kRecordVersion && gen >= 2 && gen <= 4;
-  if (known) position.gen = static_cast<contract::Gen>(gen);
-  for (size_t i = 0; i < RankPosition::kMaxNeighbours; ++i) {
-    const uint8_t neighbour = record[kNeighbours + i];
-    if (neighbour == 0xFF) break;
-    known = known && neighbour < position.devices;
-    position.neighbours.push_back(neighbour);
-  }
-  const contract::AddressMap map{position.gen};
-  known = known && position.lnc >= 1 && position.lnc <= ccl::kMaxLnc && position.nc < map.ncs() &&
-          position.nc % position.lnc == 0 && position.chip <= 0x3FF &&
-          position.devices <= kMaxDevices && position.device < position.devices &&
-          position.device <= position.chip;
-  if (!known) {
-    return error(NRT_FAILURE, "A peer sent a record that this runtime does not understand",
-                 base::Fault::kIo);
-  }
-  return position;
-}
 
 base::Result<std::shared_ptr<Communicator>> Communicator::create(const RankPosition& own,
                                                                  uint32_t rank, uint32_t world) {
@@ -87,25 +56,43 @@ base::Result<std::shared_ptr<Communicator>> Communicator::create(const RankPosit
 }
 
 base::Status Communicator::wait_all() {
-  return bootstrap_ ? bootstrap_->wait_all() : base::Status();
+  if (bootstrap_) {
+    if (base::Status s = bootstrap_->wait_all(); !s.ok()) return s;
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (table_) return {};
+  if (bootstrap_) {
+    auto table = shared_table(*bootstrap_);
+    if (!table) return table.error();
+    table_ = *table;
+    return {};
+  }
+  auto alone = RankTable::make({{rank_, pack(own_)}});
+  if (!alone) return alone.error();
+  table_ = std::make_shared<const RankTable>(std::move(*alone));
+  return {};
 }
 
 base::Result<RankPosition> Communicator::position(uint32_t rank) const {
-  if (rank == rank_) return own_;
-  const std::vector<ccl::PeerInfo>& table = bootstrap_->table();
-  const auto peer = std::find_if(table.begin(), table.end(),
-                                 [&](const ccl::PeerInfo& p) { return p.rank == rank; });
-  if (peer == table.end()) {
+  if (!table_ || rank >= table_->size()) {
     return error(NRT_FAILURE, "Rank " + std::to_string(rank) + " is unknown");
   }
-  return unpack(peer->record);
+  return (*table_)[rank];
 }
 
-base::Result<std::vector<ccl::Blob>> Communicator::all_gather(ccl::Blob blob) {
+base::Result<ccl::Group> Communicator::group(const std::vector<uint32_t>& ranks) const {
+  const bool known =
+      table_ && !ranks.empty() &&
+      std::all_of(ranks.begin(), ranks.end(), [&](uint32_t rank) { return rank < table_->size(); });
+  if (!known) return error(NRT_FAILURE, "A group with ranks that are unknown");
+  return table_->group(ranks);
+}
+
+base::Result<ccl::Gathered> Communicator::all_gather(ccl::Blob blob) {
   if (bootstrap_) return bootstrap_->all_gather(std::move(blob));
   std::vector<ccl::Blob> all;
   all.push_back(std::move(blob));
-  return all;
+  return ccl::Gathered(std::move(all));
 }
 
 base::Status Communicator::barrier() {

@@ -4,30 +4,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
-#include "arch/contract/address_map.h"
 #include "base/error.h"
 #include "runtime/collectives/bootstrap.h"
+#include "runtime/load/rank_position.h"
 
 namespace nrt {
-
-// Where a rank runs; exchanged by the bootstrap.
-struct RankPosition {
-  contract::Gen gen = contract::Gen::kV2;
-  uint32_t chip = 0;     // platform-wide number
-  uint32_t nc = 0;       // first physical core
-  uint32_t lnc = 1;      // physical cores
-  uint32_t device = 0;   // number of the chip on its node
-  uint32_t devices = 1;  // chips of the node
-  // Chips of the node that a link joins to this one, by number on the node; the first few.
-  static constexpr size_t kMaxNeighbours = 8;
-  std::vector<uint32_t> neighbours;
-};
-
-ccl::DeviceRecord pack(const RankPosition& position);
-base::Result<RankPosition> unpack(const ccl::DeviceRecord& record);
 
 class Communicator {
  public:
@@ -41,7 +26,9 @@ class Communicator {
   base::Status wait_all();
   // Position of a rank; after wait_all().
   base::Result<RankPosition> position(uint32_t rank) const;
-  base::Result<std::vector<ccl::Blob>> all_gather(ccl::Blob blob);
+  // What schedules for these ranks, in this order, are made for; after wait_all().
+  base::Result<ccl::Group> group(const std::vector<uint32_t>& ranks) const;
+  base::Result<ccl::Gathered> all_gather(ccl::Blob blob);
   base::Status barrier();
 
  private:
@@ -52,6 +39,8 @@ class Communicator {
   uint32_t rank_;
   uint32_t world_;
   std::unique_ptr<ccl::Bootstrap> bootstrap_;  // null in a world of one
+  std::mutex mutex_;
+  std::shared_ptr<const RankTable> table_;  // once all are here
 };
 
 }  // namespace nrt

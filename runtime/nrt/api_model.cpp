@@ -311,7 +311,8 @@ NRT_STATUS nrt_all_gather(int32_t vnc, uint32_t g_device_id, uint32_t g_device_c
     auto all = (*communicator)->all_gather(ccl::Blob(from, from + rank_input_size));
     if (!all) return all.error();
     auto* to = static_cast<uint8_t*>(output);
-    for (const ccl::Blob& blob : *all) {
+    for (size_t rank = 0; rank < all->size(); ++rank) {
+      const ccl::Blob& blob = (*all)[rank];
       if (blob.size() != rank_input_size) {
         return error(NRT_INVALID, "The ranks gave inputs of different sizes");
       }

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "driver/ndl/ndl.h"
-#include "runtime/load/collective_group.h"
+#include "runtime/exec/host.h"
 #include "runtime/nrt/environment.h"
 #include "runtime/nrt/sys_trace.h"
 
@@ -100,6 +100,7 @@ base::Result<std::unique_ptr<Runtime>> Runtime::start() {
   if (!lnc) return lnc.error();
   std::unique_ptr<Runtime> runtime(new Runtime);
   runtime->lnc_ = *lnc;
+  runtime->host_ = read_host(map->gen);
   runtime->per_device_ = map->ncs() / *lnc;
   for (auto step : {&Runtime::reserve, &Runtime::find_places, &Runtime::open_devices,
                     &Runtime::reset_cores, &Runtime::bring_up_cores}) {
@@ -277,6 +278,32 @@ Core& Runtime::least_loaded() {
   return **std::min_element(cores_.begin(), cores_.end(), [](const auto& a, const auto& b) {
     return a->loaded_models < b->loaded_models;
   });
+}
+
+RankPosition Runtime::position_of(const Core& core) const {
+  const Device& device = core.device();
+  RankPosition p;
+  p.gen = host_.gen;
+  p.fabric = fabric_of(host_, static_cast<uint32_t>(device.index()), device.neighbours());
+  p.lnc = core.lnc();
+  p.chip = device.chip();
+  p.device = static_cast<uint32_t>(device.index());
+  p.devices = host_.devices;
+  p.nc = core.nc();
+  p.core = core.index_on_chip();
+  p.host = host_.identity;
+  if (p.fabric == ccl::Fabric::kSwitched) {
+    p.sleds_per_rack = sleds_per_rack(host_);
+    return p;
+  }
+  // Chips of a host have consecutive numbers.
+  const uint32_t first = p.chip - p.device;
+  for (const uint32_t n : device.neighbours()) {
+    if (p.neighbour_count < kMaxNeighbours) {
+      p.neighbours[p.neighbour_count++] = static_cast<uint16_t>(first + n);
+    }
+  }
+  return p;
 }
 
 base::Result<std::shared_ptr<Communicator>> Runtime::communicator(Core& core, uint32_t rank,

@@ -52,6 +52,7 @@ class Runtime {
   base::Status bring_up_cores();
   base::Status set_state(const Device& device, uint32_t nc, uint32_t state) const;
   Core& least_loaded();
+  RankPosition position_of(const Core& core) const;
 
   std::mutex mutex_;
   std::mutex load_mutex_;  // one load at a time
@@ -61,6 +62,7 @@ class Runtime {
   std::vector<uint64_t> marks_;
   bool marked_ = false;
   std::vector<std::shared_ptr<Device>> devices_;
+  HostPlace host_;
   std::vector<CorePlace> places_;  // by vnc
   std::vector<std::unique_ptr<Core>> cores_;
   std::unordered_map<uint32_t, std::shared_ptr<Communicator>> communicators_;  // by vnc

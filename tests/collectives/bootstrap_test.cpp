@@ -131,7 +131,8 @@ TEST(Bootstrap, OneThreadOpensAllRanksInAnyOrder) {
   for (size_t i = 0; i < 3; ++i) {
     const auto all = ranks[i]->collect(tickets[i]);
     ASSERT_TRUE(all) << all.error().message();
-    EXPECT_EQ(*all, (std::vector<Blob>{{0}, {1}, {2}}));
+    ASSERT_EQ(all->size(), 3u);
+    for (uint8_t r = 0; r < 3; ++r) EXPECT_EQ((*all)[r], Blob{r});
   }
 }
 
@@ -149,6 +150,106 @@ TEST(Bootstrap, ProcessesMeet) {
     ASSERT_EQ(::waitpid(pid, &status, 0), pid);
     EXPECT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), 0);
+  }
+}
+
+// More ranks than the usual limit of descriptors allows; they share what they all get.
+TEST(Bootstrap, AWorldOfManyThreads) {
+  constexpr uint32_t kWorld = 400;
+  const std::string root = root_on(free_port());
+  std::vector<std::unique_ptr<Bootstrap>> ranks;
+  for (uint32_t r = 0; r < kWorld; ++r) {
+    auto b = Bootstrap::open(options(r, kWorld, root));
+    ASSERT_TRUE(b);
+    ranks.push_back(std::move(*b));
+  }
+  std::vector<uint32_t> tickets;
+  for (uint32_t r = 0; r < kWorld; ++r) {
+    const auto ticket = ranks[r]->post(Blob(100 + r, static_cast<uint8_t>(r)));
+    ASSERT_TRUE(ticket);
+    tickets.push_back(*ticket);
+  }
+  const Blob* first = nullptr;
+  for (uint32_t r = 0; r < kWorld; ++r) {
+    const auto all = ranks[r]->collect(tickets[r]);
+    ASSERT_TRUE(all) << all.error().message();
+    ASSERT_EQ(all->size(), kWorld);
+    EXPECT_EQ((*all)[399], Blob(499, static_cast<uint8_t>(399)));
+    if (first == nullptr) first = &(*all)[0];
+    EXPECT_EQ(&(*all)[0], first);
+  }
+}
+
+TEST(Bootstrap, ProcessesOfSeveralRanks) {
+  const std::string root = root_on(free_port());
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    std::vector<std::thread> ranks;
+    std::atomic<int> bad{0};
+    for (const uint32_t r : {1u, 3u, 5u}) {
+      ranks.emplace_back([&, r] { bad += take_part(r, 6, root); });
+    }
+    for (auto& t : ranks) t.join();
+    ::_exit(bad);
+  }
+  std::vector<std::thread> ranks;
+  std::atomic<int> bad{0};
+  for (const uint32_t r : {4u, 2u, 0u}) {
+    ranks.emplace_back([&, r] { bad += take_part(r, 6, root); });
+  }
+  for (auto& t : ranks) t.join();
+  EXPECT_EQ(bad, 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Bootstrap, WhatWasCompleteBeforeALeaveIsKept) {
+  auto root = Bootstrap::open(options(0, 2, ""));
+  auto peer = Bootstrap::open(options(1, 2, ""));
+  const auto first = (*root)->post({1});
+  const auto second = (*root)->post({2});
+  ASSERT_TRUE((*peer)->all_gather({3}));
+  peer->reset();
+  EXPECT_FALSE((*root)->collect(*second));
+  const auto all = (*root)->collect(*first);
+  ASSERT_TRUE(all);
+  EXPECT_EQ((*all)[1], Blob{3});
+}
+
+// A root that breaks the protocol: lengths that do not fit, a reference to nothing, a wrong number.
+TEST(Bootstrap, ABrokenRootIsAnError) {
+  Blob table = wire::encode(wire::Table{{{0, {}}, {1, {}}}, 7, 0});
+  Blob lengths(8, 0xFF);
+  const wire::Message cases[] = {
+      wire::make_message(wire::Type::kGathered, 0, 0, lengths),
+      wire::make_message(wire::Type::kGathered, 0, 0, Blob(3)),
+      wire::make_message(wire::Type::kGathered, 0, 1, Blob(8)),
+      wire::make_message(wire::Type::kHere, 0, 1, Blob(8)),
+      wire::make_message(wire::Type::kTable, 0, 0, table),
+  };
+  for (const wire::Message& message : cases) {
+    base::UniqueFd listener(::socket(AF_INET, SOCK_STREAM, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    ASSERT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    ASSERT_EQ(::listen(listener.get(), 1), 0);
+    ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    auto peer = Bootstrap::open(options(1, 2, root_on(ntohs(address.sin_port))));
+    ASSERT_TRUE(peer);
+    const base::UniqueFd fd(::accept(listener.get(), nullptr, nullptr));
+    for (const auto& m : {wire::make_message(wire::Type::kWelcome, 0, 0),
+                          wire::make_message(wire::Type::kTable, 0, 0, table)}) {
+      ASSERT_EQ(::send(fd.get(), m->data(), m->size(), 0), static_cast<ssize_t>(m->size()));
+    }
+    ASSERT_TRUE((*peer)->wait_all());
+    const auto ticket = (*peer)->post({1});
+    ASSERT_TRUE(ticket);
+    ASSERT_EQ(::send(fd.get(), message->data(), message->size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(message->size()));
+    EXPECT_FALSE((*peer)->collect(*ticket));
   }
 }
 

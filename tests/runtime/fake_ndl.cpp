@@ -388,6 +388,10 @@ int ndl_get_host_device_id_to_rid_map(uint32_t* count, uint32_t* map) {
   map[0] = 0;
   return 0;
 }
+int ndl_pod_status(uint8_t*, uint32_t*, uint32_t*, uint32_t*, int*, enum neuron_ultraserver_mode*,
+                   uint32_t*) {
+  return fail(EINVAL);
+}
 int ndl_get_logical_to_physical_nc_map(struct neuron_ioctl_nc_map* map, uint32_t max,
                                        enum neuron_ioctl_nc_mapping_type) {
   if (machine->options.gen == contract::Gen::kV2) return fail(524);

@@ -86,11 +86,11 @@ TEST_F(RuntimeDirTest, NamesArePlainWords) {
   EXPECT_TRUE(RuntimeDir::path_of("CI-job_7").ok());
 }
 
-TEST_F(RuntimeDirTest, UnusableRuntimeDirectoryFallsBackToTmp) {
+TEST_F(RuntimeDirTest, UnusableRuntimeDirectoryFallsBackToMemory) {
   ::setenv("XDG_RUNTIME_DIR", "/nonexistent", 1);
   const auto directory = RuntimeDir::create();
   ASSERT_TRUE(directory.ok());
-  EXPECT_EQ(directory->path().rfind("/tmp/soma-", 0), 0u);
+  EXPECT_EQ(directory->path().rfind("/dev/shm/soma-", 0), 0u);
 }
 
 }  // namespace

@@ -106,9 +106,11 @@ class CommandLine {
   void add_exec() {
     exec_ = app_.add_subcommand("exec",
                                 "run a command against a machine that is up: exec ... -- COMMAND");
-    exec_->add_option("--name", exec_options_.name, "which machine")->capture_default_str();
-    exec_->add_option("--node", exec_options_.node, "which node of the platform")
-        ->capture_default_str();
+    exec_->add_option("--name", exec_options_.name,
+                      "which machine; default: the one that this command runs against, else the "
+                      "one that was started without a name");
+    exec_->add_option("--node", exec_options_.node,
+                      "which node of the platform; default: the caller's, else 0");
     exec_->add_option("--report", exec_options_.report, "write what the machine did to this file");
   }
   void add_qemu() {

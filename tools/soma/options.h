@@ -39,14 +39,16 @@ struct RunOptions {
   std::vector<std::string> command;
 };
 
+constexpr const char* kDefaultName = "default";
+
 struct UpOptions {
   MachineOptions machine;
-  std::string name = "default";
+  std::string name = kDefaultName;
 };
 
 struct ExecOptions {
-  std::string name = "default";
-  uint32_t node = 0;
+  std::optional<std::string> name;
+  std::optional<uint32_t> node;  // default: that of the caller, inside a command of the machine
   std::string report;
   std::vector<std::string> command;
 };

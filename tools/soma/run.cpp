@@ -7,6 +7,7 @@
 
 #include "tools/soma/conclude.h"
 #include "tools/soma/options.h"
+#include "tools/soma/place.h"
 #include "tools/soma/session.h"
 #include "tools/soma/supervisor.h"
 #include "tools/soma/watchdog.h"
@@ -33,7 +34,10 @@ int run(const RunOptions& options) {
   if (!session) return fail(session.error());
   sim::Machine& machine = (*session)->machine();
 
-  const auto environment = client_environment(machine.socket_path(), options.machine.clock, 0);
+  const Running running{(*session)->directory(), machine.socket_path(), options.machine.clock,
+                        machine.host_names()};
+  write_info(running);
+  const auto environment = client_environment(running, 0);
   if (!environment) return fail(environment.error());
   const base::Status started = child.start(options.command, *environment);
   if (!started) {

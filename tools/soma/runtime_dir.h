@@ -1,5 +1,6 @@
 // The private directory of one machine: sockets, control files. Mode 0700 below $XDG_RUNTIME_DIR,
-// or /dev/shm or /tmp where that is unset or unusable; the name carries the user id, so users never clash.
+// or /dev/shm or /tmp where that is unset or unusable; the name carries the user id, so users never
+// clash.
 //
 // The owner holds a lock file for as long as it lives; a directory whose lock is free was left by a
 // machine that was killed, and the next one removes it.

@@ -38,8 +38,7 @@ base::Result<std::unique_ptr<Session>> Session::create(const MachineOptions& opt
   return session;
 }
 
-base::Result<std::vector<std::string>> client_environment(const std::string& socket_path,
-                                                          const std::string& clock, uint32_t node) {
+base::Result<std::vector<std::string>> client_environment(const Running& running, uint32_t node) {
   std::error_code error;
   const fs::path bin = fs::read_symlink("/proc/self/exe", error).parent_path();
   driver::ClientLaunch launch;
@@ -54,12 +53,14 @@ base::Result<std::vector<std::string>> client_environment(const std::string& soc
     return base::Error{base::Fault::kConfig, 0, bin.string(),
                        std::string(kShim) + " is not in ../lib; the installation is incomplete"};
   }
-  launch.socket_path = socket_path;
-  launch.clock = clock == "host" ? driver::ClientClock::kHost : driver::ClientClock::kVirtual;
+  launch.socket_path = running.socket_path;
+  launch.clock =
+      running.clock == "host" ? driver::ClientClock::kHost : driver::ClientClock::kVirtual;
   launch.node = node;
+  const std::string path = (bin.parent_path() / "libexec/soma").string() + ":" + bin.string() + ":";
   std::vector<std::string> environment = driver::client_environment(launch);
   for (std::string& variable : environment) {
-    if (variable.rfind("PATH=", 0) == 0) variable.insert(5, bin.string() + ":");
+    if (variable.rfind("PATH=", 0) == 0) variable.insert(5, path);
   }
   return environment;
 }

@@ -10,6 +10,7 @@
 #include "sim/machine.h"
 #include "tools/soma/instruments.h"
 #include "tools/soma/options.h"
+#include "tools/soma/place.h"
 #include "tools/soma/runtime_dir.h"
 
 namespace soma {
@@ -33,9 +34,9 @@ class Session {
   std::unique_ptr<sim::Machine> machine_;
 };
 
-// The environment of a program that is to see the machine's devices: the shim and our libraries are
-// found beside this executable, whose directory also leads PATH.
-base::Result<std::vector<std::string>> client_environment(const std::string& socket_path,
-                                                          const std::string& clock, uint32_t node);
+// The environment of a program that is to see the devices of a node: the shim and our libraries are
+// found beside this executable. The stand-ins for programs that reach other nodes lead PATH, before
+// this executable's directory.
+base::Result<std::vector<std::string>> client_environment(const Running& running, uint32_t node);
 
 }  // namespace soma

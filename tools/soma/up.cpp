@@ -1,7 +1,7 @@
 // `soma up`, `exec`, `down`: a machine in the background that serves several commands.
 //
-// Its private directory holds the server's socket, the control socket, `log` and `info`: one line
-// each of socket path, clock and number of nodes. It lives until `down` or SIGTERM.
+// Its private directory holds the server's socket, the control socket, `log` and `info` (place.h).
+// It lives until `down` or SIGTERM.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -25,7 +25,6 @@
 namespace soma {
 namespace {
 
-constexpr const char* kInfo = "/info";
 constexpr const char* kLog = "/log";
 constexpr const char* kReady = "ready";
 // `down` waits for 5 s; a machine that has not ended by then is killed before.
@@ -84,11 +83,8 @@ int background(const UpOptions& options, base::UniqueFd parent) {
     machine.stop();
   });
   if (!control) return refuse(control.error());
-  std::ofstream info((*session)->directory() + kInfo);
-  info << machine.socket_path() << "\n"
-       << options.machine.clock << "\n"
-       << machine.node_count() << "\n";
-  info.close();
+  write_info({(*session)->directory(), machine.socket_path(), options.machine.clock,
+              machine.host_names()});
 
   // Whoever started us may wait for the end of our output.
   const base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -103,26 +99,21 @@ int background(const UpOptions& options, base::UniqueFd parent) {
   return traced ? 0 : fail(traced.error());
 }
 
-struct Running {
-  std::string directory;
-  std::string socket_path;
-  std::string clock;
-  uint32_t nodes = 0;
-};
+// The machine that the command names, else the one around this process, else the one without name.
+base::Result<Running> machine_for(const ExecOptions& options, bool& enclosing) {
+  auto around = options.name ? std::nullopt : find_enclosing();
+  enclosing = around.has_value();
+  if (around) return std::move(*around);
+  return find_named(options.name.value_or(kDefaultName));
+}
 
-base::Result<Running> find(const std::string& name) {
-  const auto path = RuntimeDir::path_of(name);
-  if (!path) return path.error();
-  Running running{*path, {}, {}, 0};
-  std::ifstream info(*path + kInfo);
-  std::getline(info, running.socket_path);
-  std::getline(info, running.clock);
-  info >> running.nodes;
-  if (!info || !RuntimeDir::held(*path)) {
-    return base::Error{base::Fault::kConfig, 0, name,
-                       "no machine of this name is up; start one with: soma up --name " + name};
-  }
-  return running;
+// Inside a command of the machine everything but the node is in place already.
+base::Result<std::vector<std::string>> environment_for(const Running& running, uint32_t node,
+                                                       bool enclosing) {
+  if (!enclosing) return client_environment(running, node);
+  std::vector<std::string> environment = own_environment();
+  set_variable(environment, "SOMA_NODE", std::to_string(node));
+  return environment;
 }
 
 }  // namespace
@@ -155,14 +146,20 @@ int up(const UpOptions& options) {
 
 int exec(const ExecOptions& options) {
   Supervisor child;
-  const auto running = find(options.name);
+  bool enclosing = false;
+  const auto running = machine_for(options, enclosing);
   if (!running) return fail(running.error());
-  if (options.node >= running->nodes) {
-    complain("node " + std::to_string(options.node) +
-             " does not exist; the machine has nodes 0 to " + std::to_string(running->nodes - 1));
+  const uint32_t node = options.node.value_or(enclosing ? own_node() : 0);
+  if (node >= running->nodes()) {
+    complain("node " + std::to_string(node) + " does not exist; the machine has nodes 0 to " +
+             std::to_string(running->nodes() - 1));
     return kExitUsage;
   }
-  const auto environment = client_environment(running->socket_path, running->clock, options.node);
+  if (enclosing && !options.report.empty()) {
+    complain("--report: inside a command of the machine, what it does belongs to that command");
+    return kExitUsage;
+  }
+  const auto environment = environment_for(*running, node, enclosing);
   if (!environment) return fail(environment.error());
   if (!options.report.empty()) {
     const auto reset = ask(running->directory, "reset");
@@ -192,7 +189,7 @@ int down(const std::string& name) {
   using std::chrono::milliseconds;
   constexpr milliseconds kPatience{5000};
   constexpr milliseconds kStep{5};
-  const auto running = find(name);
+  const auto running = find_named(name);
   if (!running) return fail(running.error());
   const auto answer = ask(running->directory, "down");
   if (!answer) return fail(answer.error());

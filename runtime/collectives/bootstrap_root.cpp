@@ -1,0 +1,362 @@
+// I/O loop of rank 0: takes in the others, tells everybody what is complete.
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <memory>
+#include <random>
+
+#include "base/span.h"
+#include "runtime/collectives/bootstrap_local.h"
+#include "runtime/collectives/sockets.h"
+
+namespace ccl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using wire::Connection;
+using wire::Frame;
+using wire::Type;
+
+// All-gathers that a rank may be ahead of the slowest one: bounds memory, not use.
+constexpr uint32_t kMaxAhead = 4096;
+constexpr auto kPortInUseLimit = std::chrono::seconds(30);
+
+Blob to_blob(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+class Root {
+ public:
+  Root(BootstrapState* state, const std::optional<RootAddress>& address)
+      : state_(state),
+        address_(address),
+        patience_(state, "incoming connection"),
+        next_tag_(state->options().world, 0) {}
+  ~Root() {
+    if (table_) Shared::instance().drop(table_->cluster_id);
+  }
+
+  void run() {
+    if (!listen()) return;
+    while (!state_->stopping() && !state_->failed()) {
+      wait(listener_.valid() ? kTickMs : -1);
+      if (listener_.valid() && !patience_.go_on()) break;
+      send_posted();
+      serve();
+    }
+    close_listener();
+    send_posted();
+    if (!state_->failed()) broadcast(0, wire::make_message(Type::kBye, 0, 0));
+    farewell();
+  }
+
+ private:
+  struct Member {
+    explicit Member(base::UniqueFd fd) : connection(std::move(fd), wire::kMaxPayload) {}
+    Connection connection;
+    uint32_t rank = 0;  // 0: has not said who it is
+    bool here = false;  // in this process
+    bool said_bye = false;
+    bool ready = false;  // something has arrived
+  };
+  struct Gather {
+    std::vector<Blob> blobs;
+    uint32_t count = 0;
+    uint64_t bytes = 0;
+  };
+
+  bool listen() {
+    const uint32_t world = state_->options().world;
+    RootAddress where = address_.value_or(RootAddress{kLoopback, 0});
+    const auto begin = Clock::now();
+    for (bool first = true;; first = false) {
+      base::Result<base::UniqueFd> listener = wire::listen_on(where);
+      if (listener) {
+        listener_ = std::move(*listener);
+        break;
+      }
+      // Another world of this job may hold the port until it is complete.
+      if (listener.error().code != EADDRINUSE || Clock::now() - begin > kPortInUseLimit) {
+        state_->fail(io_error(listener.error().what));
+        return false;
+      }
+      if (first) state_->log(listener.error().what + " - retrying");
+      wait(kTickMs);
+      if (state_->stopping()) return false;
+    }
+    if (address_) return true;
+    const base::Result<uint16_t> port = wire::port_of(listener_.get());
+    if (!port || !LocalRoots::instance().add(world, *port)) {
+      state_->fail(io_error("a world of " + std::to_string(world) +
+                            " ranks is already gathering in this process"));
+      listener_.reset();
+      return false;
+    }
+    published_ = true;
+    return true;
+  }
+
+  void close_listener() {
+    listener_.reset();
+    if (published_) LocalRoots::instance().remove(state_->options().world);
+    published_ = false;
+  }
+
+  void wait(int timeout_ms) {
+    std::vector<pollfd> fds{{state_->wake_fd(), POLLIN, 0}};
+    if (listener_.valid()) fds.push_back({listener_.get(), POLLIN, 0});
+    for (const auto& m : members_) {
+      const short events = m->connection.wants_write() ? POLLIN | POLLOUT : POLLIN;
+      fds.push_back({m->connection.fd(), events, 0});
+    }
+    ::poll(fds.data(), fds.size(), timeout_ms);
+    state_->drain_wake();
+    const size_t first = fds.size() - members_.size();
+    for (size_t i = 0; i < members_.size(); ++i) {
+      members_[i]->ready = (fds[first + i].revents & ~POLLOUT) != 0;
+    }
+  }
+
+  void send_posted() {
+    for (auto& [tag, blob] : state_->take_posted()) contribute(0, tag, std::move(blob));
+  }
+
+  // False if it breaks the order of contributions.
+  bool contribute(uint32_t rank, uint32_t tag, Blob blob) {
+    if (tag != next_tag_[rank] || tag - gathers_done_ > kMaxAhead) return false;
+    ++next_tag_[rank];
+    Gather& g = gathers_[tag];
+    g.blobs.resize(state_->options().world);
+    g.bytes += blob.size() + sizeof(uint32_t);
+    g.blobs[rank] = std::move(blob);
+    if (g.bytes > wire::kMaxGathered) {
+      fail(0, "contributions of more than " + std::to_string(wire::kMaxGathered) + " bytes");
+      return true;
+    }
+    if (++g.count == state_->options().world) finish(tag);
+    return true;
+  }
+
+  void finish(uint32_t tag) {
+    const Gathered all(std::move(gathers_[tag].blobs));
+    gathers_.erase(tag);
+    ++gathers_done_;
+    Shared::Item item;
+    item.gathered = all;
+    tell(tag + 1, item,
+         [&] { return wire::make_message(Type::kGathered, 0, tag, wire::encode(all)); });
+    // The own contribution is in it, so the caller has posted: this cannot be out of order.
+    state_->deliver(tag, all);
+  }
+
+  // To all: by reference within the process, else as the message of `make`.
+  template <typename Make>
+  void tell(uint32_t number, const Shared::Item& item, Make&& make) {
+    const auto here =
+        static_cast<uint32_t>(std::count_if(members_.begin(), members_.end(), [](const auto& m) {
+          return m->here && m->rank != 0 && !m->said_bye;
+        }));
+    Blob cluster(sizeof table_->cluster_id);
+    base::store(cluster.data(), table_->cluster_id);
+    if (here > 0) Shared::instance().put(table_->cluster_id, number, item, here);
+    const wire::Message reference = wire::make_message(Type::kHere, 0, number, cluster);
+    wire::Message copy;
+    for (const auto& m : members_) {
+      if (m->rank == 0 || m->said_bye) continue;
+      if (!m->here && !copy) copy = make();
+      m->connection.send(m->here ? reference : copy);
+    }
+  }
+
+  void broadcast(uint32_t except, const wire::Message& message) {
+    for (const auto& m : members_) {
+      if (m->rank != 0 && m->rank != except && !m->said_bye) m->connection.send(message);
+    }
+  }
+
+  void serve() {
+    accept_all();
+    for (size_t i = 0; i < members_.size(); ++i) {
+      Member* m = members_[i].get();
+      // What arrived before a peer closed still counts.
+      const bool alive = !m->ready || m->connection.fill();
+      if (m->ready) parse(m);
+      if (m->connection.open() && !alive) lose(m);
+    }
+    for (const auto& m : members_) {
+      if (m->connection.open() && m->connection.wants_write() && !m->connection.flush()) {
+        lose(m.get());
+      }
+    }
+    members_.erase(std::remove_if(members_.begin(), members_.end(),
+                                  [](const auto& m) { return !m->connection.open(); }),
+                   members_.end());
+    if (listener_.valid() && joined_ + 1 == state_->options().world) complete();
+  }
+
+  void accept_all() {
+    if (!listener_.valid()) return;
+    // Strangers may not use up descriptors: at most this many connections without a HELLO.
+    constexpr size_t kStrangers = 256;
+    while (members_.size() < state_->options().world + kStrangers) {
+      base::UniqueFd fd = wire::accept_from(listener_.get());
+      if (!fd.valid()) return;
+      members_.push_back(std::make_unique<Member>(std::move(fd)));
+      members_.back()->ready = true;  // the HELLO may be here
+    }
+  }
+
+  void parse(Member* m) {
+    if (m->rank == 0 && !greet(m)) return;
+    Frame frame;
+    int got = 0;
+    while (m->connection.open() &&
+           (got = m->connection.take_frame(&frame, state_->options().world)) == 1) {
+      if (!handle(m, frame)) return;
+    }
+    if (got < 0) break_with(m, "sent a malformed message");
+  }
+
+  bool greet(Member* m) {
+    wire::Hello hello;
+    const int got = m->connection.take_hello(&hello);
+    if (got == 0) return false;
+    if (got < 0) {
+      state_->log("a connection that is no rank was dropped");
+      m->connection.close();
+      return false;
+    }
+    std::string problem = wire::check_hello(hello, state_->options().world);
+    for (const auto& other : members_) {
+      if (problem.empty() && other->rank == hello.rank) {
+        problem = "rank " + std::to_string(hello.rank) + " is already here";
+      }
+    }
+    if (!problem.empty()) {
+      state_->log("a rank was refused: " + problem);
+      m->connection.send(Type::kReject, 0, 0, to_blob(problem));
+      m->connection.flush();
+      m->connection.close();
+      return false;
+    }
+    m->rank = hello.rank;
+    const wire::ProcessId own = wire::process_id();
+    m->here = std::equal(own.begin(), own.end(), hello.address);
+    records_[hello.rank] = hello;
+    ++joined_;
+    m->connection.send(Type::kWelcome, 0, 0);
+    return true;
+  }
+
+  bool handle(Member* m, Frame& frame) {
+    const wire::Header& h = frame.header;
+    if (h.rank != m->rank) return break_with(m, "speaks for another rank");
+    if (h.type == static_cast<uint32_t>(Type::kBye)) {
+      m->said_bye = true;
+      state_->leave(m->rank, next_tag_[m->rank]);
+      broadcast(m->rank, wire::make_message(Type::kBye, m->rank, next_tag_[m->rank]));
+      return true;
+    }
+    if (h.type != static_cast<uint32_t>(Type::kBlob) || listener_.valid() ||
+        !contribute(m->rank, h.tag, std::move(frame.payload))) {
+      return break_with(m, "sent a message out of order");
+    }
+    return true;
+  }
+
+  bool break_with(Member* m, const std::string& why) {
+    fail(m->rank, "rank " + std::to_string(m->rank) + " " + why);
+    m->connection.close();
+    return false;
+  }
+
+  void lose(Member* m) {
+    if (m->rank != 0 && !m->said_bye) {
+      fail(m->rank, "RX, connection closed by remote peer (rank " + std::to_string(m->rank) + ")");
+    }
+    m->connection.close();
+  }
+
+  void fail(uint32_t rank, const std::string& why) {
+    if (state_->failed()) return;
+    state_->fail(io_error(why));
+    broadcast(rank, wire::make_message(Type::kFail, rank, 0, to_blob(why)));
+  }
+
+  void complete() {
+    auto made = std::make_shared<wire::Table>();
+    wire::Table& table = *made;
+    const auto& options = state_->options();
+    for (uint32_t r = 0; r < options.world; ++r) {
+      PeerInfo peer;
+      peer.rank = r;
+      if (r == 0) {
+        peer.record = options.record;
+      } else {
+        std::copy_n(records_[r].record, sizeof records_[r].record, peer.record.begin());
+      }
+      table.peers.push_back(peer);
+    }
+    std::random_device random;
+    table.cluster_id = static_cast<uint64_t>(random()) << 32 | random();
+    table.epoch = static_cast<int64_t>(std::time(nullptr));
+    table_ = made;
+    Shared::Item item;
+    item.table = table_;
+    tell(0, item, [&] { return wire::make_message(Type::kTable, 0, 0, wire::encode(table)); });
+    members_.erase(std::remove_if(members_.begin(), members_.end(),
+                                  [](const auto& m) { return m->rank == 0; }),
+                   members_.end());
+    close_listener();
+    state_->set_ready(table_);
+    for (const auto& m : members_) m->connection.flush();
+  }
+
+  // Lets the peers read everything before the sockets close.
+  void farewell() {
+    const auto end = Clock::now() + std::chrono::milliseconds(kFarewellMs);
+    std::vector<bool> finished(members_.size(), false);
+    while (Clock::now() < end) {
+      bool busy = false;
+      for (size_t i = 0; i < members_.size(); ++i) {
+        Connection& c = members_[i]->connection;
+        if (!c.open() || members_[i]->rank == 0) continue;
+        if (!c.flush() || !c.fill()) {
+          c.close();
+          continue;
+        }
+        if (!c.wants_write() && !finished[i]) {
+          ::shutdown(c.fd(), SHUT_WR);
+          finished[i] = true;
+        }
+        busy = true;
+      }
+      if (!busy) return;
+      wait(1);
+    }
+  }
+
+  BootstrapState* state_;
+  std::optional<RootAddress> address_;
+  Patience patience_;
+  base::UniqueFd listener_;
+  bool published_ = false;
+  std::vector<std::unique_ptr<Member>> members_;
+  std::map<uint32_t, wire::Hello> records_;
+  uint32_t joined_ = 0;
+  std::shared_ptr<const wire::Table> table_;
+  std::vector<uint32_t> next_tag_;  // contributions so far, by rank
+  std::map<uint32_t, Gather> gathers_;
+  uint32_t gathers_done_ = 0;
+};
+
+}  // namespace
+
+void run_root(BootstrapState* state, const std::optional<RootAddress>& root) {
+  Root(state, root).run();
+}
+
+}  // namespace ccl
