@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Commands that reach other nodes of a machine, and what becomes of processes that fail.
 
-launch_test.py SOMA PLACE_CLIENT
+launch_test.py SOMA CLIENT_DIRECTORY
 """
 import json
 import os
@@ -13,7 +13,9 @@ import tempfile
 import time
 import unittest
 
-TOOL, CLIENT = map(os.path.abspath, sys.argv[1:3])
+TOOL, CLIENTS = map(os.path.abspath, sys.argv[1:3])
+CLIENT = CLIENTS + "/place_client"
+PEER = CLIENTS + "/peer_client"
 del sys.argv[1:]
 PLATFORM = "trn2-ultraserver"
 
@@ -185,6 +187,34 @@ class Launch(unittest.TestCase):
         result = MACHINE.tool("run", "--platform", "trn2.48xlarge", "--", "soma", "fault", "--link",
                               "2-6", "down")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def test_a_link_between_nodes_fails_and_comes_back(self):
+        holder = subprocess.Popen([TOOL, "exec", "--node", "1", "--", PEER, "hold"], text=True,
+                                  env=MACHINE.environment, stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE)
+        chip, address = holder.stdout.readline().split()
+        self.assertEqual(chip, "16")
+
+        def content():
+            holder.stdin.write("\n")
+            holder.stdin.flush()
+            return holder.stdout.readline()
+
+        def send(value, status):
+            return self.on(f"{PEER} send {chip} {address} {value}", status=status)[0]
+
+        self.assertEqual(content(), "0 0\n")
+        self.assertEqual(send(17, 0), "sent\n")
+        self.assertEqual(content(), "17 17\n")
+        self.assertEqual(MACHINE.tool("fault", "--link", "0-16", "down").returncode, 0)
+        self.assertEqual(send(18, 1), "no answer\n")
+        self.assertEqual(content(), "17 17\n")
+        self.assertEqual(MACHINE.tool("fault", "--link", "0-16", "up").returncode, 0)
+        self.assertEqual(send(19, 0), "sent\n")
+        self.assertEqual(content(), "19 19\n")
+        holder.stdin.close()
+        self.assertEqual(holder.wait(timeout=20), 0)
+        holder.stdout.close()
 
 
 if __name__ == "__main__":
