@@ -74,6 +74,38 @@ Side resolve(const Context& c, const Subgraph& sg, const std::string& where, con
   return {static_cast<uint32_t>(v - sg.variables.data()), *bytes};
 }
 
+bool variable_size(CollectiveType type) {
+  return type == CollectiveType::kAllGatherV || type == CollectiveType::kReduceScatterV ||
+         type == CollectiveType::kAllToAllV;
+}
+
+// The tensors that only some kinds have.
+void add_extra_tensors(const Context& c, const Subgraph& sg, const std::string& where,
+                       const isa::PseudoTriggerCollective2& t, CollectiveOp* op) {
+  const bool reduced_permute = op->type == CollectiveType::kPermuteReduce ||
+                               op->type == CollectiveType::kPermuteReduceImplicit ||
+                               op->type == CollectiveType::kSendRecvCce;
+  if (reduced_permute) {
+    op->second_source =
+        resolve(c, sg, where, "src1", t.src1_var_id, t.src1_var_offset, t.src0_pattern, t.dtype)
+            .variable;
+    op->second_source_offset = t.src1_var_offset;
+  }
+  if (!variable_size(op->type)) return;
+  const Variable* v = sg.find_variable(t.metadata_var_id);
+  if (v == nullptr) {
+    return c.report.fail(
+        "B-04", where, "metadata_var_id " + std::to_string(t.metadata_var_id) + " is not declared");
+  }
+  if (v->type == VariableType::kStateBuffer) {
+    return c.report.fail(violation("C-17", where, "a metadata tensor in SBUF is not supported",
+                                   status::kInvalid, base::Fault::kUnsupported));
+  }
+  op->metadata = static_cast<uint32_t>(v - sg.variables.data());
+  op->receive_counts_known = t.recv_counts_known != 0;
+  op->receive_displacements = t.has_rdispls != 0;
+}
+
 void add_collective(const Context& c, const EngineProgram& p, const ProgramStep& step,
                     Subgraph* sg) {
   const isa::PseudoTriggerCollective2& t = step.instruction.operands.pseudo_trigger_collective_2;
@@ -108,6 +140,8 @@ void add_collective(const Context& c, const EngineProgram& p, const ProgramStep&
   op.destination = to.variable;
   op.destination_offset = t.dst_var_offset;
   op.destination_bytes = to.bytes;
+  op.root = t.root;
+  add_extra_tensors(c, *sg, where, t, &op);
   sg->collectives.push_back(op);
 }
 
@@ -122,6 +156,8 @@ bool sizes_agree(const CollectiveOp& op, uint64_t n) {
     case CollectiveType::kPermuteReduceImplicit:
     case CollectiveType::kSendRecv:
     case CollectiveType::kSendRecvCce:
+    case CollectiveType::kBroadcast:
+    case CollectiveType::kReduce:
       return op.source_bytes == op.destination_bytes;
     case CollectiveType::kAllGather:
       return op.destination_bytes % n == 0 && op.destination_bytes / n == op.source_bytes;
@@ -134,8 +170,62 @@ bool sizes_agree(const CollectiveOp& op, uint64_t n) {
     case CollectiveType::kReduceScatterV:
     case CollectiveType::kAllToAllV:
       return true;  // given by a tensor at run time
+    case CollectiveType::kBarrier:
+      return true;  // moves nothing
   }
   return false;
+}
+
+bool has_pairs(CollectiveType type) {
+  return type == CollectiveType::kPermute || type == CollectiveType::kPermuteReduce ||
+         type == CollectiveType::kSendRecv || type == CollectiveType::kSendRecvCce;
+}
+
+// Every rank sends at most once and receives at most once, within the own list
+// (collectives.md 1.5). Whether the pairs must close a circle depends on what executes them.
+base::Status check_pairs(const ReplicaGroups& group, uint32_t id, const RankList& mine) {
+  const std::string where = "source_target_pairs of group " + std::to_string(id);
+  if (group.source_target_pairs.empty()) return violation("C-11", where, "there are none");
+  std::set<uint32_t> used[2];
+  for (const std::array<uint32_t, 2>& pair : group.source_target_pairs) {
+    const RankList* lists[2] = {group.list_of(pair[0]), group.list_of(pair[1])};
+    const std::string text = "[" + std::to_string(pair[0]) + ", " + std::to_string(pair[1]) + "]";
+    if (lists[0] == nullptr || lists[0] != lists[1]) {
+      return violation("C-11", where, text + " is not within one list of ranks");
+    }
+    if (lists[0]->data() != mine.data()) continue;
+    for (size_t side = 0; side < 2; ++side) {
+      if (used[side].insert(pair[side]).second) continue;
+      return violation("C-11", where,
+                       std::string(side == 0 ? "source " : "target ") + std::to_string(pair[side]) +
+                           " occurs twice");
+    }
+  }
+  return {};
+}
+
+// What else depends on the ranks of the own list (C-11, C-16).
+base::Status check_operation(const Subgraph& sg, const CollectiveOp& op, const RankList& mine) {
+  const std::string where = sg.name + " record " + std::to_string(op.pc);
+  if (!sizes_agree(op, mine.size())) {
+    return violation("C-16", where,
+                     "source of " + std::to_string(op.source_bytes) + " and destination of " +
+                         std::to_string(op.destination_bytes) + " bytes do not fit " +
+                         std::to_string(mine.size()) + " ranks");
+  }
+  if (op.root >= mine.size()) {
+    return violation("C-11", where,
+                     "root " + std::to_string(op.root) + " of a group of " +
+                         std::to_string(mine.size()) + " ranks");
+  }
+  const uint64_t needed = uint64_t{op.metadata_rows()} * mine.size() * sizeof(uint32_t);
+  if (op.metadata && sg.variables[*op.metadata].size < needed) {
+    return violation("C-16", where,
+                     "the metadata tensor has " + std::to_string(sg.variables[*op.metadata].size) +
+                         " bytes, " + std::to_string(needed) + " are needed");
+  }
+  if (!has_pairs(op.type)) return {};
+  return check_pairs(sg.cc.groups[op.group_id], op.group_id, mine);
 }
 
 base::Status check_group(const ReplicaGroups& group, uint32_t id, const CollectiveContext& x) {
@@ -161,6 +251,11 @@ base::Status check_group(const ReplicaGroups& group, uint32_t id, const Collecti
 }
 
 }  // namespace
+
+uint32_t CollectiveOp::metadata_rows() const {
+  if (type == CollectiveType::kReduceScatterV) return 2;  // counts, displacements
+  return variable_size(type) ? (receive_displacements ? 4 : 3) : 0;
+}
 
 const RankList* ReplicaGroups::list_of(uint32_t rank) const {
   for (const RankList& list : lists) {
@@ -203,12 +298,7 @@ base::Status check_context(const Neff& neff, const CollectiveContext& x) {
       if (base::Status s = check_group(group, op.group_id, x); !s) return s;
       communicators.insert(group.lists);
       const RankList& mine = *group.list_of(x.rank);
-      if (!sizes_agree(op, mine.size())) {
-        return violation("C-16", sg.name + " record " + std::to_string(op.pc),
-                         "source of " + std::to_string(op.source_bytes) + " and destination of " +
-                             std::to_string(op.destination_bytes) + " bytes do not fit " +
-                             std::to_string(mine.size()) + " ranks");
-      }
+      if (base::Status s = check_operation(sg, op, mine); !s) return s;
     }
     if (!sg.collectives.empty() && sg.cc.participants != 0 && sg.cc.participants != x.world_size) {
       return violation("C-11", sg.name,

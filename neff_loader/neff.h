@@ -216,6 +216,15 @@ struct CollectiveOp {
   uint32_t destination = 0;
   uint64_t destination_offset = 0;
   uint64_t destination_bytes = 0;
+  std::optional<uint32_t> second_source;  // permutes and send-receive with reduction; source_bytes
+  uint64_t second_source_offset = 0;
+  uint32_t root = 0;  // broadcast, reduce: index in the rank list
+  // V forms: uint32 tensor of metadata_rows() x ranks (collectives.md 1.4), else empty.
+  std::optional<uint32_t> metadata;
+  bool receive_counts_known = false;
+  bool receive_displacements = false;
+
+  uint32_t metadata_rows() const;
 };
 
 // ---- Subgraphs and files ----

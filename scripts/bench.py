@@ -56,6 +56,7 @@ class Bench:
         nanoseconds, kib = self.wall("bench_construct", "trn3-gen2-ultraserver")[1].split()
         self.add("construct", int(nanoseconds) / 1e9)
         self.add("construct_mib", int(kib) / 1024)
+        self.add("packet", float(self.wall("bench_packets")[1].split()[2]))
         self.add("data", self.one_execution(256 * MIB, 8)[0])
         self.add("replay", int(self.wall("bench_replay", str(256 * MIB), str(CHUNK))[1]) / 1e9)
         read, first, to_device, to_host, busy = self.wall("bench_attached")[1].split()
@@ -84,6 +85,7 @@ def table(bench):
         row("`soma run -- true`, wall", "start", "s", "0.3 s"),
         row("devices of trn3-gen2-ultraserver (144 chips), construction", "construct", "s", "0.2 s"),
         row("the same, memory", "construct_mib", "MiB", "200 MiB"),
+        row("a DMA packet of one of 2048 engines that share everything", "packet", "ns", ""),
         row("two-rank all-reduce, fp32, 256 MiB, with data, one execution", "data", "s", ""),
         row("the same copies and adds in a plain loop, one thread", "replay", "s", ""),
         ("ratio of the two", f"{data / replay:.2f}", "", "2"),

@@ -47,11 +47,19 @@ constexpr DecodeError check_operands(const TensorCopy& t) {
   return ok ? DecodeError::kNone : DecodeError::kFieldRange;
 }
 
+// Operands of some kinds are zero in the others.
 constexpr DecodeError check_operands(const PseudoTriggerCollective2& c) {
-  const bool variable_size = c.ctype == CollectiveType::kAllGatherV ||
-                             c.ctype == CollectiveType::kReduceScatterV ||
-                             c.ctype == CollectiveType::kAllToAllV;
-  const bool ok = variable_size || c.metadata_var_id == 0;
+  const CollectiveType t = c.ctype;
+  const bool variable_size = t == CollectiveType::kAllGatherV ||
+                             t == CollectiveType::kReduceScatterV ||
+                             t == CollectiveType::kAllToAllV;
+  const bool rooted = t == CollectiveType::kBroadcast || t == CollectiveType::kReduce;
+  const bool two_sources = t == CollectiveType::kPermuteReduce ||
+                           t == CollectiveType::kPermuteReduceImplicit ||
+                           t == CollectiveType::kSendRecvCce;
+  const bool metadata = c.metadata_var_id != 0 || c.recv_counts_known != 0 || c.has_rdispls != 0;
+  const bool ok = (variable_size || !metadata) && (rooted || c.root == 0) &&
+                  (two_sources || (c.src1_var_id == 0 && c.src1_var_offset == 0));
   return ok ? DecodeError::kNone : DecodeError::kFieldRange;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "base/num/kernels.h"
 
@@ -85,6 +86,63 @@ void reduce_integers(const Reduction& r, uint8_t* to, size_t elements) {
     if (r.op == Reduce::kAdd) acc = wrap(r.source_type, acc);
     acc = std::clamp(acc, lowest(r.type), highest(r.type));
     store_integer(r.type, acc, to + i * size);
+  }
+}
+
+template <typename T>
+void fold_block(Reduce op, T* acc, const uint8_t* from, size_t n) {
+  T x[kBlock];
+  std::memcpy(x, from, n * sizeof(T));
+  switch (op) {
+    case Reduce::kMax:
+      for (size_t i = 0; i < n; ++i) acc[i] = acc[i] < x[i] ? x[i] : acc[i];
+      return;
+    case Reduce::kMin:
+      for (size_t i = 0; i < n; ++i) acc[i] = x[i] < acc[i] ? x[i] : acc[i];
+      return;
+    default:
+      // Unsigned, so that it wraps.
+      using U = std::make_unsigned_t<T>;
+      for (size_t i = 0; i < n; ++i) {
+        acc[i] = static_cast<T>(static_cast<U>(static_cast<U>(acc[i]) + static_cast<U>(x[i])));
+      }
+      return;
+  }
+}
+
+// Sources and result of one integer type, without a constant.
+template <typename T>
+void reduce_same(const Reduction& r, uint8_t* to, size_t elements) {
+  T acc[kBlock];
+  for (size_t done = 0; done < elements;) {
+    const size_t n = std::min(kBlock, elements - done);
+    std::memcpy(acc, r.sources[0] + done * sizeof(T), n * sizeof(T));
+    for (size_t k = 1; k < r.count; ++k) {
+      fold_block(r.op, acc, r.sources[k] + done * sizeof(T), n);
+    }
+    std::memcpy(to + done * sizeof(T), acc, n * sizeof(T));
+    done += n;
+  }
+}
+
+void reduce_same_integers(const Reduction& r, uint8_t* to, size_t elements) {
+  switch (r.type) {
+    case Type::kInt8:
+      return reduce_same<int8_t>(r, to, elements);
+    case Type::kUint8:
+      return reduce_same<uint8_t>(r, to, elements);
+    case Type::kInt16:
+      return reduce_same<int16_t>(r, to, elements);
+    case Type::kUint16:
+      return reduce_same<uint16_t>(r, to, elements);
+    case Type::kInt32:
+      return reduce_same<int32_t>(r, to, elements);
+    case Type::kUint32:
+      return reduce_same<uint32_t>(r, to, elements);
+    case Type::kInt64:
+      return reduce_same<int64_t>(r, to, elements);
+    default:
+      return reduce_same<uint64_t>(r, to, elements);
   }
 }
 
@@ -188,7 +246,12 @@ void reduce(const Reduction& r, void* to, size_t elements) {
   if (r.op == Reduce::kAdd && r.count == 2 && r.source_type == r.type) {
     kernels().add(r.type, out, r.sources[0], r.sources[1], elements);
   } else if (all_integer(r)) {
-    reduce_integers(r, out, elements);
+    const bool starts_with_constant = r.has_constant && r.op != Reduce::kAdd;
+    if (r.source_type == r.type && !starts_with_constant) {
+      reduce_same_integers(r, out, elements);
+    } else {
+      reduce_integers(r, out, elements);
+    }
   } else {
     reduce_floats(r, out, elements);
   }

@@ -18,6 +18,8 @@ class ElidedRanges {
   void add(uint64_t begin, uint64_t length) {
     const uint64_t end = begin + length;
     if (begin >= known_begin_ && end <= known_end_) return;
+    around_.begin = recent_.empty() ? begin : std::min(around_.begin, begin);
+    around_.end = recent_.empty() ? end : std::max(around_.end, end);
     recent_.push_back({begin, end});
     if (recent_.size() == kRecent) settle();
   }
@@ -42,8 +44,10 @@ class ElidedRanges {
   bool overlaps(uint64_t begin, uint64_t length) const {
     if (empty()) return false;
     const uint64_t end = begin + length;
-    for (const Range& r : recent_) {
-      if (r.begin < end && r.end > begin) return true;
+    if (!recent_.empty() && around_.begin < end && around_.end > begin) {
+      for (const Range& r : recent_) {
+        if (r.begin < end && r.end > begin) return true;
+      }
     }
     auto it = ends_.lower_bound(end);  // the first that starts behind the range
     return it != ends_.begin() && std::prev(it)->second > begin;
@@ -51,11 +55,11 @@ class ElidedRanges {
 
  private:
   struct Range {
-    uint64_t begin;
-    uint64_t end;
+    uint64_t begin = 0;
+    uint64_t end = 0;
   };
   // Additions come from many engines in turn: sorted, most of them touch.
-  static constexpr size_t kRecent = 512;
+  static constexpr size_t kRecent = 256;
 
   void settle() {
     std::sort(recent_.begin(), recent_.end(),
@@ -88,6 +92,7 @@ class ElidedRanges {
 
   std::map<uint64_t, uint64_t> ends_;  // begin -> end, disjoint and not adjacent
   std::vector<Range> recent_;          // not in it yet
+  Range around_;                       // all of them
   // One of the ranges: the same buffers are written again and again.
   uint64_t known_begin_ = 0;
   uint64_t known_end_ = 0;

@@ -1,5 +1,6 @@
 // How channels and events map to engines, CC-cores and semaphores (collectives.md 3.3, 3.4).
 #include <algorithm>
+#include <numeric>
 
 #include "runtime/collectives/lowering.h"
 
@@ -20,7 +21,10 @@ uint32_t power_of_two(uint64_t n) {
 
 Layout::Layout(const Shape& shape, uint32_t engines, uint32_t cc_count)
     : engines_(engines), cc_count_(cc_count) {
-  share_ = std::min(kSignal, power_of_two(engines / std::max(1u, shape.channels)));
+  std::vector<uint32_t> all(shape.channels);
+  std::iota(all.begin(), all.end(), 0);
+  first_engine_.assign(shape.channels, 0);
+  use(all);
   std::vector<uint32_t> used(cc_count, 0);
   for (const Event& event : shape.events) {
     uint32_t& next = used[slot(event.channel)];
@@ -35,6 +39,16 @@ Layout::Layout(const Shape& shape, uint32_t engines, uint32_t cc_count)
     used[slot(c)] += kWindow + 1;
   }
   completions_ = *std::max_element(used.begin(), used.end());
+}
+
+void Layout::use(const std::vector<uint32_t>& channels) {
+  const auto count = std::max<size_t>(1, channels.size());
+  share_ = std::min(kSignal, power_of_two(engines_ / count));
+  // More channels than engines: those with one engine have one thread, which keeps their order.
+  for (uint32_t i = 0; i < channels.size(); ++i) {
+    const bool apart = channels.size() <= engines_;
+    first_engine_[channels[i]] = apart ? i * share_ : channels[i] % engines_;
+  }
 }
 
 uint32_t Layout::engines_of(uint64_t bytes, uint32_t together) const {

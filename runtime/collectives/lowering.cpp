@@ -49,6 +49,7 @@ class Lowering {
     for (const Step& step : steps_) {
       if (base::Status s = check(step); !s.ok()) return s.error();
     }
+    layout_.use(working_channels());
     count_fan_outs();
     start();
     for (const Step& step : steps_) {
@@ -259,6 +260,16 @@ class Lowering {
     engines.first += next;
     next += engines.count;
     return engines;
+  }
+
+  std::vector<uint32_t> working_channels() const {
+    std::vector<bool> used(shape_.channels, false);
+    for (const Step& step : steps_) used[step.channel] = used[step.channel] || step.bytes != 0;
+    std::vector<uint32_t> out;
+    for (uint32_t c = 0; c < shape_.channels; ++c) {
+      if (used[c]) out.push_back(c);
+    }
+    return out;
   }
 
   // For every fan-out step, how many of its channel are in flight together.

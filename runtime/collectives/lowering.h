@@ -22,9 +22,12 @@ class Layout {
  public:
   Layout(const Shape& shape, uint32_t engines, uint32_t cc_count);
 
-  // Channels share the engines equally, a power of two each.
+  // The channels in which this rank moves something, ascending: they share its engines. Without it
+  // all do.
+  void use(const std::vector<uint32_t>& channels);
+  // A power of two.
   uint32_t share() const { return share_; }
-  uint32_t first_engine(uint32_t channel) const { return channel * share_ % engines_; }
+  uint32_t first_engine(uint32_t channel) const { return first_engine_[channel]; }
   // Engines of a step of so many bytes that is one of `together` in flight: a power of two.
   uint32_t engines_of(uint64_t bytes, uint32_t together) const;
   // CC-core that runs the channel. Channels with a common engine have a common CC-core: the order
@@ -53,6 +56,7 @@ class Layout {
   uint32_t engines_;
   uint32_t cc_count_;
   uint32_t share_ = 1;
+  std::vector<uint32_t> first_engine_;  // by channel
   std::vector<uint32_t> events_;
   std::vector<bool> lanes_;
   std::vector<uint32_t> channels_;

@@ -43,6 +43,12 @@ base::Result<ccl::OpKind> kind_of(const neff::CollectiveOp& op) {
       return unsupported_type("REDUCE_SCATTER_V");
     case CollectiveType::kAllToAllV:
       return unsupported_type("ALL_TO_ALL_V");
+    case CollectiveType::kBroadcast:
+      return ccl::OpKind::kBroadcast;
+    case CollectiveType::kReduce:
+      return ccl::OpKind::kReduce;
+    case CollectiveType::kBarrier:
+      return ccl::OpKind::kBarrier;
   }
   return unsupported_type(std::to_string(static_cast<unsigned>(op.type)));
 }
@@ -58,6 +64,7 @@ base::Result<ccl::OpRequest> request_of(const neff::CollectiveOp& op) {
   }
   request.input_bytes = op.source_bytes;
   request.output_bytes = op.destination_bytes;
+  request.root = op.root;
   return request;
 }
 
@@ -106,10 +113,10 @@ base::Result<Pairs> pairs_of(const neff::CollectiveOp& op, const neff::ReplicaGr
 
 bool same_operation(const neff::CollectiveOp& a, const neff::CollectiveOp& b) {
   return a.type == b.type && a.reduce == b.reduce && a.dtype == b.dtype &&
-         a.group_id == b.group_id && a.stream_id == b.stream_id && a.source == b.source &&
-         a.source_offset == b.source_offset && a.source_bytes == b.source_bytes &&
-         a.destination == b.destination && a.destination_offset == b.destination_offset &&
-         a.destination_bytes == b.destination_bytes;
+         a.group_id == b.group_id && a.stream_id == b.stream_id && a.root == b.root &&
+         a.source == b.source && a.source_offset == b.source_offset &&
+         a.source_bytes == b.source_bytes && a.destination == b.destination &&
+         a.destination_offset == b.destination_offset && a.destination_bytes == b.destination_bytes;
 }
 
 // As reports spell it: "ALL_REDUCE".

@@ -213,11 +213,14 @@ ccl::Group RankTable::group(const std::vector<uint32_t>& ranks) const {
   t.devices_per_node = first.devices;
   t.sleds_per_rack = first.sleds_per_rack;
   t.links = links_;
+  bool one_chip = true;
   for (const uint32_t rank : ranks) {
     const RankPosition& p = positions_[rank];
     if (p.fabric != t.fabric || p.devices != t.devices_per_node) t.fabric = ccl::Fabric::kGraph;
+    one_chip = one_chip && p.chip == first.chip;
     group.members.push_back({rank, nodes_[rank], p.chip, p.device, p.core, p.nc});
   }
+  if (one_chip) t.fabric = ccl::Fabric::kSingle;
   return group;
 }
 

@@ -293,6 +293,81 @@ TEST(CollectiveContext, SizesFollowTheKind) {
   EXPECT_TRUE(status_of("ALL_TO_ALL", "src0_pattern=[1][6]", "dst_pattern=[1][6]").ok());
 }
 
+// The example as another kind: what follows dst_pattern, and the pairs of its group.
+base::Result<Neff> as_kind(const std::string& kind, const std::string& more,
+                           const char* pairs = "null") {
+  Members members = example("allreduce_two_ranks");
+  replace(members, kPool, "ALL_REDUCE", kind.c_str());
+  replace(members, kPool, "dst_pattern=[1][1024]", ("dst_pattern=[1][1024] " + more).c_str());
+  replace(members, kDef, "\"source_target_pairs\": [ null ]",
+          (std::string("\"source_target_pairs\": [ ") + pairs + " ]").c_str());
+  auto file = pack(members, {});
+  if (!file) return file.error();
+  return load(*file);
+}
+
+TEST(Collectives, EveryKindIsReadAndWrittenAsText) {
+  constexpr const char* kKinds[] = {
+      "ALL_REDUCE",       "ALL_GATHER", "REDUCE_SCATTER", "ALL_TO_ALL",       "PERMUTE",
+      "PERMUTE_IMPLICIT", "SEND_RECV",  "ALL_GATHER_V",   "REDUCE_SCATTER_V", "BROADCAST",
+      "REDUCE",           "BARRIER",    "ALL_TO_ALL_V"};
+  for (const std::string kind : kKinds) {
+    const bool variable = kind.size() > 2 && kind.substr(kind.size() - 2) == "_V";
+    const auto neff = as_kind(kind, variable ? "metadata_var_id=1" : "");
+    ASSERT_TRUE(neff.ok()) << kind << ": " << neff.error().message();
+    const auto text = disassemble(neff->archive->find("sg00/pool.bin")->data);
+    ASSERT_TRUE(text.ok());
+    EXPECT_NE(text->find("ctype=" + kind), std::string::npos) << *text;
+  }
+}
+
+TEST(Collectives, WhatSomeKindsHaveBesides) {
+  const auto reduced =
+      as_kind("PERMUTE_REDUCE", "src1_var_id=1 src1_var_offset=0", "[[0,1],[1,0]]");
+  ASSERT_TRUE(reduced.ok()) << reduced.error().message();
+  const CollectiveOp& op = reduced->subgraphs[0].collectives[0];
+  EXPECT_EQ(reduced->subgraphs[0].variables[*op.second_source].name, "x");
+  EXPECT_EQ(reduced->subgraphs[0].cc.groups[0].source_target_pairs.size(), 2u);
+  EXPECT_TRUE(check_context(*reduced, {true, 1, 2}).ok());
+  expect_error(as_kind("PERMUTE_REDUCE", "src1_var_id=9").error(), "B-04", 2);
+  expect_error(as_kind("PERMUTE_REDUCE", "src1_var_id=1 src1_var_offset=4").error(), "C-16", 2);
+
+  const auto v = as_kind("ALL_TO_ALL_V", "metadata_var_id=2 has_rdispls=1 recv_counts_known=1");
+  ASSERT_TRUE(v.ok()) << v.error().message();
+  const CollectiveOp& variable = v->subgraphs[0].collectives[0];
+  EXPECT_EQ(v->subgraphs[0].variables[*variable.metadata].name, "y");
+  EXPECT_EQ(variable.metadata_rows(), 4u);
+  EXPECT_TRUE(variable.receive_counts_known);
+  EXPECT_TRUE(check_context(*v, {true, 1, 2}).ok());
+  expect_error(as_kind("ALL_TO_ALL_V", "metadata_var_id=9").error(), "B-04", 2);
+
+  const auto rooted = as_kind("BROADCAST", "root=1");
+  ASSERT_TRUE(rooted.ok()) << rooted.error().message();
+  EXPECT_EQ(rooted->subgraphs[0].collectives[0].root, 1u);
+  EXPECT_TRUE(check_context(*rooted, {true, 0, 2}).ok());
+  const auto outside = as_kind("REDUCE", "root=2");
+  ASSERT_TRUE(outside.ok()) << outside.error().message();
+  expect_error(check_context(*outside, {true, 0, 2}).error(), "C-11", 2);
+  // Operands of another kind.
+  EXPECT_FALSE(as_kind("ALL_REDUCE", "root=1").ok());
+  EXPECT_FALSE(as_kind("PERMUTE", "metadata_var_id=1").ok());
+  EXPECT_FALSE(as_kind("BROADCAST", "src1_var_id=1").ok());
+}
+
+TEST(Collectives, PairsAreOfTheGroupAndDistinct) {
+  const auto status_of = [](const char* pairs) {
+    const auto neff = as_kind("PERMUTE", "", pairs);
+    EXPECT_TRUE(neff.ok());
+    return check_context(*neff, {true, 0, 2});
+  };
+  EXPECT_TRUE(status_of("[[0,1],[1,0]]").ok());
+  EXPECT_TRUE(status_of("[[1,1]]").ok());
+  expect_error(status_of("null").error(), "C-11", 2);
+  expect_error(status_of("[[0,2]]").error(), "C-11", 2);
+  expect_error(status_of("[[0,1],[0,0]]").error(), "C-11", 2);
+  expect_error(status_of("[[0,1],[1,1]]").error(), "C-11", 2);
+}
+
 TEST(Load, EngineFileErrors) {
   const auto spoilt = [](size_t at, uint8_t value) {
     Members members = example("vector_add");
