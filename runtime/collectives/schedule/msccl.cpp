@@ -276,7 +276,7 @@ base::Result<MscclProgram> load_msccl(const std::string& xml, const std::string&
   for (const bool in_place : {false, true}) {
     if (in_place && (!checked.in_place || checked.kind == OpKind::kAllToAll)) continue;
     // Once in whole messages, once in two loops of single chunks.
-    for (const uint64_t chunk : {64, 128}) {
+    for (const uint64_t chunk : {uint64_t{64}, uint64_t{128}}) {
       ScheduleOptions options;
       options.in_place = in_place;
       options.max_steps = UINT32_MAX;
