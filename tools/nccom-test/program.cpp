@@ -278,6 +278,12 @@ base::Result<Program> make_program(const Workload& work) {
   std::vector<neff::Member> members = {{"sg00/def.json", neff::text_bytes(definition_text(work))},
                                        {"sg00/pool.json", neff::text_bytes(engine_json_text(work))},
                                        {"sg00/pool.bin", *code}};
+  // A subgraph per physical core (neff.md 3.15); the second core has nothing to do.
+  for (unsigned part = 1; part < work.lnc; ++part) {
+    const Json idle{{"name", "definition"}, {"x_arch", work.arch}, {"var", Json::object()}};
+    members.push_back(
+        {"sg0" + std::to_string(part) + "/def.json", neff::text_bytes(idle.dump(2) + "\n")});
+  }
   const Options& o = work.streams.front();
   neff::PackOptions options;
   options.name = std::string("nccom_neff_") + short_name(o.operation) + "_x" +
