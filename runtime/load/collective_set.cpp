@@ -48,12 +48,6 @@ base::Result<ccl::OpKind> kind_of(const neff::CollectiveOp& op) {
       return unsupported_type("REDUCE_SCATTER_V");
     case CollectiveType::kAllToAllV:
       return unsupported_type("ALL_TO_ALL_V");
-    case CollectiveType::kBroadcast:
-      return ccl::OpKind::kBroadcast;
-    case CollectiveType::kReduce:
-      return ccl::OpKind::kReduce;
-    case CollectiveType::kBarrier:
-      return ccl::OpKind::kBarrier;
   }
   return unsupported_type(std::to_string(static_cast<unsigned>(op.type)));
 }

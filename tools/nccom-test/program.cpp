@@ -278,20 +278,11 @@ base::Result<Program> make_program(const Workload& work) {
   std::vector<neff::Member> members = {{"sg00/def.json", neff::text_bytes(definition_text(work))},
                                        {"sg00/pool.json", neff::text_bytes(engine_json_text(work))},
                                        {"sg00/pool.bin", *code}};
-  // The first physical core issues everything; a second one only has to be there.
-  for (uint32_t core = 1; core < work.lnc; ++core) {
-    const auto idle = neff::assemble(".engine pool\n.arch " + work.arch + "\nHALT\n");
-    if (!idle) return idle.error();
-    const std::string directory = "sg0" + std::to_string(core) + "/";
-    const Json def = {{"name", "definition"},
-                      {"x_arch", work.arch},
-                      {"pool", "pool.json"},
-                      {"pool_instr", "pool.bin"},
-                      {"var", Json::object()}};
-    const Json engine = {{"instr", Json::array()}, {"dma", Json::array()}};
-    members.push_back({directory + "def.json", neff::text_bytes(def.dump(2) + "\n")});
-    members.push_back({directory + "pool.json", neff::text_bytes(engine.dump(2) + "\n")});
-    members.push_back({directory + "pool.bin", *idle});
+  // A subgraph per physical core (neff.md 3.15); the second core has nothing to do.
+  for (unsigned part = 1; part < work.lnc; ++part) {
+    const Json idle{{"name", "definition"}, {"x_arch", work.arch}, {"var", Json::object()}};
+    members.push_back(
+        {"sg0" + std::to_string(part) + "/def.json", neff::text_bytes(idle.dump(2) + "\n")});
   }
   const Options& o = work.streams.front();
   neff::PackOptions options;
