@@ -71,6 +71,10 @@ base::Status CollectiveSet::make_resources(Operation* operation) {
   }
   r.queue = queue_of_stream(op.stream_id);
   r.weights = core_.weights();
+  if (operation->request.kind == ccl::OpKind::kBarrier) return {};
+  if (op.second_source) {
+    r.second = program_.variables()[*op.second_source].base + op.second_source_offset;
+  }
   r.src = program_.variables()[op.source].base + op.source_offset;
   r.dst = program_.variables()[op.destination].base + op.destination_offset;
   if (op.type == neff::CollectiveType::kSendRecv &&
@@ -93,6 +97,7 @@ base::Status CollectiveSet::choose(Operation* operation) {
   if (!needs) return needs.error();
   operation->needs = std::move(*needs);
   const std::vector<VariableAddress>& variables = program_.variables();
+  if (request.kind == ccl::OpKind::kBarrier) return {};
   if (!variables[op.source].io || !variables[op.destination].io) return {};
   const auto other = ccl::needs(request, group.members, !in_place, r.cc_count, options);
   if (!other) return {};

@@ -31,24 +31,23 @@ base::Result<ccl::OpKind> kind_of(const neff::CollectiveOp& op) {
     case CollectiveType::kPermuteImplicit:
     case CollectiveType::kSendRecv:
       return ccl::OpKind::kPermute;
-    case CollectiveType::kPermuteReduce:
-      return unsupported_type("PERMUTE_REDUCE");
-    case CollectiveType::kPermuteReduceImplicit:
-      return unsupported_type("PERMUTE_REDUCE_IMPLICIT");
-    case CollectiveType::kSendRecvCce:
-      return unsupported_type("SEND_RECV_CCE");
-    case CollectiveType::kAllGatherV:
-      return unsupported_type("ALL_GATHER_V");
-    case CollectiveType::kReduceScatterV:
-      return unsupported_type("REDUCE_SCATTER_V");
-    case CollectiveType::kAllToAllV:
-      return unsupported_type("ALL_TO_ALL_V");
     case CollectiveType::kBroadcast:
       return ccl::OpKind::kBroadcast;
     case CollectiveType::kReduce:
       return ccl::OpKind::kReduce;
     case CollectiveType::kBarrier:
       return ccl::OpKind::kBarrier;
+    case CollectiveType::kPermuteReduce:
+    case CollectiveType::kPermuteReduceImplicit:
+    case CollectiveType::kSendRecvCce:
+      if (op.second_source) return ccl::OpKind::kPermuteReduce;
+      return error(NRT_INVALID, "A permute with reduction names one source", base::Fault::kProgram);
+    case CollectiveType::kAllGatherV:
+      return unsupported_type("ALL_GATHER_V");
+    case CollectiveType::kReduceScatterV:
+      return unsupported_type("REDUCE_SCATTER_V");
+    case CollectiveType::kAllToAllV:
+      return unsupported_type("ALL_TO_ALL_V");
   }
   return unsupported_type(std::to_string(static_cast<unsigned>(op.type)));
 }
@@ -62,9 +61,9 @@ base::Result<ccl::OpRequest> request_of(const neff::CollectiveOp& op) {
   if (op.reduce != neff::ReduceOp::kNone) {
     request.op = static_cast<contract::ReduceOp>(op.reduce);
   }
+  request.root = op.root;
   request.input_bytes = op.source_bytes;
   request.output_bytes = op.destination_bytes;
-  request.root = op.root;
   return request;
 }
 
@@ -88,7 +87,8 @@ base::Result<Pairs> pairs_of(const neff::CollectiveOp& op, const neff::ReplicaGr
                              const neff::RankList& ranks) {
   Pairs pairs;
   const auto count = static_cast<uint32_t>(ranks.size());
-  if (op.type == neff::CollectiveType::kPermuteImplicit) {
+  if (op.type == neff::CollectiveType::kPermuteImplicit ||
+      op.type == neff::CollectiveType::kPermuteReduceImplicit) {
     for (uint32_t i = 0; i < count; ++i) pairs.emplace_back(i, (i + 1) % count);
     return pairs;
   }
@@ -105,7 +105,8 @@ base::Result<Pairs> pairs_of(const neff::CollectiveOp& op, const neff::ReplicaGr
   if (groups.source_target_pairs.empty()) {
     return error(NRT_INVALID, "A permute without source-target pairs", base::Fault::kProgram);
   }
-  if (op.type == neff::CollectiveType::kPermute) {
+  if (op.type == neff::CollectiveType::kPermute ||
+      op.type == neff::CollectiveType::kPermuteReduce) {
     if (base::Status s = check_circles(pairs); !s.ok()) return s.error();
   }
   return pairs;
@@ -113,9 +114,10 @@ base::Result<Pairs> pairs_of(const neff::CollectiveOp& op, const neff::ReplicaGr
 
 bool same_operation(const neff::CollectiveOp& a, const neff::CollectiveOp& b) {
   return a.type == b.type && a.reduce == b.reduce && a.dtype == b.dtype &&
-         a.group_id == b.group_id && a.stream_id == b.stream_id && a.root == b.root &&
-         a.source == b.source && a.source_offset == b.source_offset &&
-         a.source_bytes == b.source_bytes && a.destination == b.destination &&
+         a.group_id == b.group_id && a.stream_id == b.stream_id && a.source == b.source &&
+         a.source_offset == b.source_offset && a.source_bytes == b.source_bytes &&
+         a.second_source == b.second_source && a.second_source_offset == b.second_source_offset &&
+         a.root == b.root && a.destination == b.destination &&
          a.destination_offset == b.destination_offset && a.destination_bytes == b.destination_bytes;
 }
 
@@ -257,7 +259,7 @@ base::Status CollectiveSet::add(const neff::CollectiveOp& op) {
   operation.group = *group;
   const neff::RankList& ranks = groups_[*group].ranks;
   bool full = false;
-  if (request->kind == ccl::OpKind::kPermute) {
+  if (request->kind == ccl::OpKind::kPermute || request->kind == ccl::OpKind::kPermuteReduce) {
     auto pairs = pairs_of(op, program_.subgraph().cc.groups[op.group_id], ranks);
     if (!pairs) return pairs.error();
     operation.request.pairs = std::move(*pairs);
@@ -377,7 +379,8 @@ void CollectiveSet::add_replacements(
 
 bool CollectiveSet::fixes(uint32_t variable) const {
   return finished_ && std::any_of(operations_.begin(), operations_.end(), [&](const auto& o) {
-           return o.op->source == variable || o.op->destination == variable;
+           return o.op->source == variable || o.op->destination == variable ||
+                  o.op->second_source == variable;
          });
 }
 

@@ -8,8 +8,8 @@
 // Own: operands that are inputs or outputs are exchanged once, so they must stay the same tensors.
 // An implicit permute sends to the next rank of the group.
 // Missing (typed Unsupported): streams above the number of stream CC-cores, one stream fed by
-// several engines or by repeated triggers with operations that differ; permutes with reduction
-// (PTC2 names one source), variable-size forms.
+// several engines or by repeated triggers with operations that differ; variable-size
+// forms.
 #pragma once
 
 #include <array>

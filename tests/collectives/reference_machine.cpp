@@ -375,29 +375,63 @@ bool ReferenceMachine::step_queue(Queue* q) {
 }
 
 // Records that only concern the CC-core itself; false if the record is another one.
-bool ReferenceMachine::control(Core* core, const Record& r) {
+bool ReferenceMachine::control(Core* core, size_t index, const Record& r) {
+  Thread& thread = core->threads[index];
   switch (static_cast<Op>(r.op)) {
     case Op::kMov:
-      core->registers[r.a] = r.imm;
+      thread.registers[r.a] = r.imm;
       return true;
     case Op::kLoop:
-      if (--core->registers[r.a] != 0) core->pc = r.imm - 1;
+      if (--thread.registers[r.a] != 0) thread.pc = r.imm - 1;
       return true;
     case Op::kNotify:
       notifications.push_back(r.imm);
+      return true;
+    case Op::kFork:
+      core->threads.push_back({});
+      core->threads.back().pc = r.imm;
+      return true;
+    case Op::kEnd:
+      thread.live = false;
       return true;
     default:
       return false;
   }
 }
 
+void ReferenceMachine::done(Core* core, const Record& r) {
+  if (r.address != 0) write_word(core->resources.chip, r.address, r.imm);
+  if (std::count_if(core->threads.begin(), core->threads.end(),
+                    [](const Thread& t) { return t.live; }) != 1) {
+    fail("DONE before the threads have ended");
+  }
+  core->threads.clear();
+  --core->remaining;
+}
+
+// One record of one thread that can go on.
 bool ReferenceMachine::step_core(Core* core) {
   if (core->remaining == 0) return false;
-  if (core->pc >= core->program.size()) {
+  if (core->threads.empty()) core->threads.resize(1);
+  const auto can = [&](size_t index) {
+    return index < core->threads.size() && core->threads[index].live && step_thread(core, index);
+  };
+  if (can(core->current)) return true;
+  const size_t first = random_() % core->threads.size();
+  for (size_t i = 0; i < core->threads.size(); ++i) {
+    core->current = (first + i) % core->threads.size();
+    if (can(core->current)) return true;
+  }
+  return false;
+}
+
+bool ReferenceMachine::step_thread(Core* core, size_t index) {
+  const uint32_t pc = core->threads[index].pc;
+  if (pc >= core->program.size()) {
     fail("a program without DONE");
     return false;
   }
-  const Record& r = core->program[core->pc];
+  const Record& r = core->program[pc];
   const uint32_t chip = core->resources.chip;
   switch (static_cast<Op>(r.op)) {
     case Op::kSemWait:
@@ -421,14 +455,12 @@ bool ReferenceMachine::step_core(Core* core) {
       }
       break;
     case Op::kDone:
-      if (r.address != 0) write_word(chip, r.address, r.imm);
-      --core->remaining;
-      core->pc = 0;
+      done(core, r);
       return true;
     default:
-      if (!control(core, r)) fail("unexpected record");
+      if (!control(core, index, r)) fail("unexpected record");
   }
-  ++core->pc;
+  ++core->threads[index].pc;
   return true;
 }
 
@@ -456,7 +488,8 @@ bool ReferenceMachine::run() {
   for (const Core& core : cores_) {
     if (core.remaining != 0)
       fail("rank " + std::to_string(core.resources.global_rank) + " CC-core " +
-           std::to_string(core.slot) + " waits for ever at record " + std::to_string(core.pc));
+           std::to_string(core.slot) + " waits for ever at record " +
+           std::to_string(core.threads.empty() ? 0 : core.threads[0].pc));
   }
   return error.empty();
 }

@@ -53,20 +53,27 @@ class ReferenceMachine {
     uint64_t m2s_head = 0, m2s_tail = 0, s2m_head = 0, s2m_tail = 0;
     std::vector<Packet> pending;
   };
+  struct Thread {
+    uint32_t pc = 0;
+    uint32_t registers[contract::cc_program::kRegisters] = {};
+    bool live = true;
+  };
   struct Core {  // a CC-core of a rank
     RankResources resources;
     uint32_t slot = 0;
     CcProgram program;
-    uint32_t trigger = 0;    // word that starts the program
-    uint32_t remaining = 0;  // triggers, with the one that runs
-    uint32_t pc = 0;
-    uint32_t registers[contract::cc_program::kRegisters] = {};
+    uint32_t trigger = 0;         // word that starts the program
+    uint32_t remaining = 0;       // triggers, with the one that runs
+    std::vector<Thread> threads;  // of the program that runs
+    size_t current = 0;           // goes on until it has to wait
 
     uint64_t window() const { return resources.cc_window(slot); }
   };
 
   bool step_core(Core* core);
-  bool control(Core* core, const contract::cc_program::Record& record);
+  bool step_thread(Core* core, size_t thread);
+  bool control(Core* core, size_t thread, const contract::cc_program::Record& record);
+  void done(Core* core, const contract::cc_program::Record& record);
   bool step_queue(Queue* queue);
   void doorbell(uint32_t chip, uint64_t address, uint32_t value);
   void fetch(Queue* queue);
