@@ -84,14 +84,60 @@ TEST_F(CcInterpreter, AdvancesReceiverBeforeSender) {
 TEST_F(CcInterpreter, WaitBlocksAndSubtracts) {
   load({rec(Op::kSemWait, 2, 9, 0, flag::kSubtract), rec(Op::kDone)});
   start();
-  const Step step = settle();
-  EXPECT_EQ(step.next, Next::kSemaphore);
-  EXPECT_EQ(step.semaphore, 9u);
-  EXPECT_EQ(step.value, 2u);
+  EXPECT_EQ(settle().next, Next::kSemaphore);
+  ASSERT_NE(core_.waits(0), nullptr);
+  EXPECT_EQ(core_.waits(0)->semaphore, 9u);
+  EXPECT_EQ(core_.waits(0)->value, 2u);
   EXPECT_EQ(core_.status(), CcStatus::kWaiting);
   bank_.values[9] = 5;
   EXPECT_EQ(settle().next, Next::kIdle);
   EXPECT_EQ(bank_.values[9], 3u);
+}
+
+TEST_F(CcInterpreter, RangeRingsUnitsInARow) {
+  load({rec(Op::kDmaRange, 2u << 16 | 3, 0x10000, 1, 0, 4), rec(Op::kDone)});
+  start();
+  settle();
+  EXPECT_EQ(hal_.stores,
+            (Stores{{0x3'1038 - 0x1000, 2}, {0x1'0038, 3}, {0x4'0038, 2}, {0x2'0038, 3}}));
+}
+
+// Thread 1 (record 4) waits for semaphore 1, the first for semaphore 0; each goes on alone.
+TEST_F(CcInterpreter, ThreadsDoNotHoldEachOtherUp) {
+  load({rec(Op::kFork, 4), rec(Op::kSemWait, 1, 0, 0, flag::kSubtract), rec(Op::kSemAdd, 1, 0x5000),
+        rec(Op::kDone), rec(Op::kSemWait, 1, 1, 0, flag::kSubtract), rec(Op::kSemAdd, 2, 0x6000),
+        rec(Op::kEnd)});
+  start();
+  EXPECT_EQ(settle().next, Next::kSemaphore);
+  ASSERT_NE(core_.waits(0), nullptr);
+  ASSERT_NE(core_.waits(1), nullptr);
+  EXPECT_EQ(core_.waits(1)->semaphore, 1u);
+  bank_.values[1] = 1;
+  EXPECT_EQ(settle().next, Next::kSemaphore);
+  EXPECT_EQ(hal_.stores, (Stores{{0x6000, 2}}));
+  EXPECT_EQ(core_.waits(1), nullptr);
+  bank_.values[0] = 1;
+  EXPECT_EQ(settle().next, Next::kIdle);
+  EXPECT_EQ(hal_.stores, (Stores{{0x6000, 2}, {0x5000, 1}}));
+  EXPECT_EQ(core_.operations_done(), 1u);
+}
+
+TEST_F(CcInterpreter, ThreadsThatAreLeftOverOrTooManyAreErrors) {
+  load({rec(Op::kFork, 2), rec(Op::kDone), rec(Op::kSemWait, 1, 1)});
+  start();
+  EXPECT_EQ(settle().next, Next::kStopped);
+  EXPECT_EQ(core_.error_code(), CcError::kBadInstruction);
+  core_.reset();
+  load(std::vector<Record>(firmware::cc::program::kThreads, rec(Op::kFork, 20)));
+  load({rec(Op::kSemWait, 1, 1)}, 20);
+  start();
+  EXPECT_EQ(settle().next, Next::kStopped);
+  EXPECT_EQ(core_.error_code(), CcError::kBadInstruction);
+  core_.reset();
+  load({rec(Op::kEnd)});
+  start();
+  EXPECT_EQ(settle().next, Next::kStopped);
+  EXPECT_EQ(core_.error_code(), CcError::kBadInstruction);
 }
 
 TEST_F(CcInterpreter, WaitsCompareSignedAndEqual) {
@@ -211,7 +257,7 @@ Record raw(uint8_t op, uint8_t a, uint8_t flags, uint8_t b) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, CcBadProgram,
-    ::testing::Values(BadProgram{"Opcode", raw(15, 0, 0, 0), CcError::kBadInstruction},
+    ::testing::Values(BadProgram{"Opcode", raw(18, 0, 0, 0), CcError::kBadInstruction},
                       BadProgram{"RegisterA", raw(6, 16, 0, 0), CcError::kBadInstruction},
                       BadProgram{"RegisterB", raw(6, 0, 0, 16), CcError::kBadInstruction},
                       BadProgram{"Flags", raw(6, 0, 0x40, 0), CcError::kBadInstruction},

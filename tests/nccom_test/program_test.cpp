@@ -14,6 +14,8 @@ Options options(Operation operation, Check check) {
   o.ranks = 2;
   o.check = check;
   o.dtype = {"bf16", contract::DType::kBf16, "bfloat16"};
+  if (operation == Operation::kPermute) o.pairs = {{0, 1}, {1, 0}};
+  if (operation == Operation::kSendRecv) o.pairs = {{0, 1}};
   return o;
 }
 
