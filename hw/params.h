@@ -13,12 +13,13 @@ namespace hw {
 
 struct TimingParams {
   // DMA engines (timing.md 5).
-  base::Rate dma_engine{17, 1000};     // dma.engine_gbps, D
-  base::Rate dma_chip{1000, 1000};     // dma.chip_gbps, D: all engines of a chip together
-  uint64_t dma_accumulate_num = 1;     // dma.accumulate_factor, D: compute throughput of two
-  uint64_t dma_accumulate_den = 2;     //   sources per destination byte, relative to a copy
-  // Elements that an engine makes from two sources or more: dma.compute_gelem_per_s, M: uint8
-  // all-reduces are slower than those of equally many bytes of bf16 (calibration.md N02.01, N28).
+  base::Rate dma_engine{17, 1000};  // dma.engine_gbps, D
+  base::Rate dma_chip{1000, 1000};  // dma.chip_gbps, D: all engines of a chip together
+  uint64_t dma_accumulate_num = 1;  // dma.accumulate_factor, D: compute throughput of two
+  uint64_t dma_accumulate_den = 2;  //   sources per destination byte, relative to a copy
+  // 8-bit elements that an engine makes from two sources or more: dma.compute_gelem_per_s, M: uint8
+  // all-reduces are slower than those of equally many bytes of bf16 (calibration.md N02.01, N28);
+  // 16-bit ones are not limited so (N23).
   base::Rate dma_compute{5, 2000};
   base::Ps dma_fetch = base::ns(770);  // dma.trigger_to_first_ns, M: doorbell to first activity
   base::Ps dma_first_byte =

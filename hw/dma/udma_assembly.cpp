@@ -237,8 +237,9 @@ uint64_t UdmaEngine::engine_bytes(const Packet& packet) const {
   const uint64_t num = timing.dma_accumulate_num;
   const uint64_t read = packet.source_bytes * den / (2 * num);
   uint64_t bytes = std::max({read, result * den / num, uint64_t{packet.bytes}});
-  if (packet.sources > 1) {
-    const base::Ps floor = timing.dma_compute.time_for(result / contract::dtype_size(op.dst));
+  // The only published trace of a limit by elements is that of 8-bit ones.
+  if (packet.sources > 1 && contract::dtype_size(op.dst) == 1) {
+    const base::Ps floor = timing.dma_compute.time_for(result);
     bytes = std::max(bytes, resource_.rate().bytes_in(floor));
   }
   return bytes;

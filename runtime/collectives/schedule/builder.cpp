@@ -6,9 +6,8 @@
 namespace ccl {
 namespace {
 
-// Below this a slice costs more CC instructions (50 to 100 ns each, collectives.md 3.3) than its
-// overlap saves at the rate of a link.
-constexpr uint64_t kLeastSlice = 16 * 1024;
+// Below this the waits that a slice adds cost more than its overlap saves at the rate of a link.
+constexpr uint64_t kLeastSlice = 128 * 1024;
 
 }  // namespace
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kMaxChips = 128;        // mesh tables (1.8)
 constexpr uint32_t kMaxOneStepRanks = 16;  // operands of one fold
-constexpr double kHopNs = 2000;            // a DMA hop
+constexpr double kHopNs = 700;             // what a DMA hop costs beyond what overlaps
 // One chip, one fold of everything per rank: pays while reading it all is cheaper than handing
 // the result on, about one hop of fabric time.
 constexpr uint64_t kChipOneStepBytes = 64 * 1024;

@@ -85,6 +85,13 @@ const Row kRows[] = {
     {Family::kTrn2, Nodes::kOne, Ranks::kAny, 0, 0, {{{kMB - 1, kMesh}, {kAll, kKanga}}}},
     // Trn1 and Inf2, one node. Two ranks: measured against the published times of trn1.2xlarge.
     {{}, Nodes::kOne, Ranks::kAny, 1, 0, {{{512 * 1024 - 1, kMesh}, {kAll, kRing}}}},
+    // Routes of a mesh on two rows meet on few links.
+    {Family::kTrn1,
+     Nodes::kOne,
+     Ranks::kAny,
+     8,
+     0,
+     {{{128 * kKB, kMesh}, {kMB, kRdh}, {kAll, kRing}}}},
     {Family::kTrn1, Nodes::kOne, Ranks::kAny, 0, 0, {{{kMB, kMesh}, {kAll, kRing}}}},  // [P] and
                                                                                        // ours
     {Family::kInf2, Nodes::kOne, Ranks::kAny, 0, 0, {{{256 * kKB, kMesh}, {kAll, kRing}}}},
