@@ -28,12 +28,12 @@ struct TimingParams {
   base::Ps dma_buffer = base::ns(1);       // dma.buffer_ns_small, M: per buffer beyond bytes / rate
 
   // Memory and on-chip fabric (timing.md 6, 7).
-  // Reads and writes together: hbm.stack_gbps, V (410), times hbm.efficiency, A (3/4).
-  base::Rate hbm_stack{615, 2000};
+  // Reads and writes together: hbm.stack_gbps, V (410), times hbm.efficiency, M (0.8).
+  base::Rate hbm_stack{328, 1000};
   base::Ps hbm_latency = 0;  // hbm.latency_ns, A: zero until known (timing.md 10)
   // Between the memories of two core groups (v2: cores; v3, v4: core pairs), per direction. Fitted
   // to the bus bandwidth of two-rank all-reduces on trn1 (calibration.md N01.09, N20.17).
-  base::Rate core_fabric{57, 1000};  // fabric.core_to_core_gbps
+  base::Rate core_fabric{60, 1000};  // fabric.core_to_core_gbps
   base::Rate die_to_die{400, 1000};  // fabric.die_to_die_gbps, A: v3 and v4, per direction
   base::Rate pcie{16, 1000};         // host.pcie_gbps, M: per direction
 
@@ -66,9 +66,9 @@ struct TimingParams {
 
   // CC-cores, notifications, management (A: choices explained in the timing files).
   base::Ps cc_trigger = base::ns(100);            // cc.trigger_ns
-  base::Ps cc_instr = base::ns(100);              // cc.instr_ns
+  base::Ps cc_instr = base::ns(20);               // cc.instr_ns
   base::Ps cc_branch = base::ns(20);              // cc.branch_ns
-  base::Ps cc_sem_wait = base::ns(100);           // cc.sem_wait_ns
+  base::Ps cc_sem_wait = base::ns(150);           // cc.sem_wait_ns
   base::Ps cc_barrier = base::ns(100);            // cc.barrier_ns
   base::Ps nq_entry = base::ns(50);               // nq.entry_ns
   base::Ps mgmt_reset = base::us(2000);           // mgmt.reset_us

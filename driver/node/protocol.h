@@ -100,7 +100,7 @@ struct HelloReply {  // carries the status page's descriptor
   char host_name[64];         // empty: the host's own
   uint32_t node_count;        // of the machine; nodes are called alike but for a number at the end
   uint32_t reserved;
-  uint32_t path_count;        // further virtual files, below /sys or /proc
+  uint32_t path_count;  // further virtual files, below /sys or /proc
   uint32_t path_bytes;
   char paths[2048];  // NUL-terminated, one after the other
 };
