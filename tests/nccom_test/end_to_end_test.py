@@ -16,8 +16,8 @@ NCCOM = os.path.join(BIN, "nccom-test")
 LIMIT_S = 60
 
 
-def run(arguments, soma=(), env=None, command=None):
-    line = [SOMA, "run", "--platform", "trn1.2xlarge", *soma, "--", *(command or [NCCOM, *arguments])]
+def run(arguments, soma=(), env=None, command=None, platform="trn1.2xlarge"):
+    line = [SOMA, "run", "--platform", platform, *soma, "--", *(command or [NCCOM, *arguments])]
     done = subprocess.run(line, capture_output=True, text=True, timeout=LIMIT_S,
                           env={**os.environ, **(env or {})})
     return done.returncode, done.stdout, done.stderr
@@ -40,6 +40,17 @@ class EndToEnd(unittest.TestCase):
                 out = self.good(words(f"-r 2 -b 2 -e 200002 -i 66666 -n 9 -w 1 -d bf16 -c --show-algorithm {operation}"),
                                 env={"NCCOM_CC_ALGO": f"{operation}:{algorithm}"})
                 self.assertEqual(out.count(f" {algorithm}\n"), 4, out)
+
+    def test_many_ranks_on_linked_devices(self):
+        """Data of every operation over several devices and nodes: torus, switch, LNC 1 and 2."""
+        for platform, lnc, line in (
+                ("trn1.32xlarge", 1, "-r 8 permute"), ("trn1.32xlarge", 1, "-r 8 sendrecv"),
+                ("trn1.32xlarge", 1, "-r 32 alltoall"), ("trn1.32xlarge", 1, "-r 32 allr"),
+                ("inf2.48xlarge", 1, "-r 24 allg"), ("trn2.3xlarge", 1, "-r 8 redsct"),
+                ("trn2.48xlarge", 2, "-r 16 allr"), ("trn2-ultraserver", 2, "-r 8 -N 2 allr"),
+                ("trn3-gen2-server", 2, "-r 16 allr")):
+            self.good(words(f"-b 8192 -e 8192 -n 1 -w 0 -d fp32 -c {line}"), platform=platform,
+                      env={"NEURON_LOGICAL_NC_CONFIG": str(lnc)})
 
     def test_types(self):
         for dtype in ("uint8", "int8", "fp8", "int16", "fp16", "uint32", "fp32"):
