@@ -145,8 +145,8 @@ TEST(Machine, BarriersOpenWhenTheMachineRests) {
             RunOutcome::kQuiescent);
   EXPECT_EQ(b.get(b.map().topsp(2).bar0 + sem::kRead), 2u);
   EXPECT_EQ(b.machine.barrier_releases(), 1u);
-  // 100 ns to open, 100 for the record, 100 for the add, 100 for DONE.
-  EXPECT_EQ(b.machine.now() - task_end, base::ns(400));
+  // 100 ns to open, 20 for the record, 20 for the add, 20 for DONE.
+  EXPECT_EQ(b.machine.now() - task_end, base::ns(160));
   EXPECT_TRUE(b.machine.who_waits().empty());
 }
 
@@ -329,7 +329,7 @@ TEST(Machine, TracesEnginesAndCcCores) {
   EXPECT_EQ(waited, 1u);
   EXPECT_EQ(spans.spans,
             (std::vector<std::string>{"d0.cc5 trigger 100000", "d0.cc5 semaphore wait 500001",
-                                      "d0.cc5 semaphore wait 100000", "d0.cc5 done 100000"}));
+                                      "d0.cc5 semaphore wait 150000", "d0.cc5 done 20000"}));
 }
 
 }  // namespace
