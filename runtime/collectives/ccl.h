@@ -17,6 +17,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@
 #include "runtime/collectives/types.h"
 
 namespace ccl {
+
+struct Overrides;  // schedule/select.h
 
 constexpr uint32_t kMaxCcCores = 4;  // of one stream (collectives.md 3.3)
 constexpr uint32_t kMaxLnc = 2;
@@ -79,10 +82,10 @@ struct Completion {
 
 struct PlanOptions {
   uint32_t packet_bytes = 65536;  // copies only; NEURON_RT_DBG_CC_DMA_PACKET_SIZE may shrink it
-  std::string algo_override;      // text of NCCOM_CC_ALGO: "<op>:<algo>[,...]"
-  ScheduleOptions schedule;       // in_place is set by needs() and plan()
-  bool notify = true;             // kOpStart / kOpEnd notification entries
-  bool broadcast = true;          // false: ring engines without the broadcast windows
+  std::shared_ptr<const Overrides> overrides;  // of the library's choice of algorithms; null: none
+  ScheduleOptions schedule;                    // in_place is set by needs() and plan()
+  bool notify = true;                          // kOpStart / kOpEnd notification entries
+  bool broadcast = true;                       // false: ring engines without the broadcast windows
   // Own CC-cores but the first: the word that starts this operation's program on them.
   std::array<uint32_t, kMaxCcCores> triggers{};
 };

@@ -7,10 +7,10 @@ namespace ccl {
 namespace {
 
 const char* name(uint8_t op) {
-  static constexpr const char* kNames[] = {"NOP",      "SEM_WAIT",  "SEM_ADD",  "DMA_ADVANCE",
-                                           "DMA_WAIT", "HOST_POST", "MOV",      "ADD",
-                                           "BRANCH",   "LOOP",      "NOTIFY",   "BARRIER",
-                                           "WRITE",    "DONE",      "ARGUMENT", "DMA_RANGE"};
+  static constexpr const char* kNames[] = {
+      "NOP",   "SEM_WAIT", "SEM_ADD",  "DMA_ADVANCE", "DMA_WAIT", "HOST_POST",
+      "MOV",   "ADD",      "BRANCH",   "LOOP",        "NOTIFY",   "BARRIER",
+      "WRITE", "DONE",     "ARGUMENT", "DMA_RANGE",   "FORK",     "END"};
   return op < sizeof kNames / sizeof kNames[0] ? kNames[op] : "?";
 }
 

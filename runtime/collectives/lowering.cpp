@@ -20,8 +20,6 @@ using contract::AddressMap;
 using contract::cc_program::kThreads;
 using contract::cc_program::Op;
 
-constexpr size_t kMaxSources = 16;
-constexpr size_t kMaxDestinations = 4;
 // Shorter programs stay as they are: a loop costs time per round.
 constexpr size_t kRollAbove = 64;
 
@@ -46,9 +44,7 @@ class Lowering {
         taken_(schedule.shape.events.size(), 0) {}
 
   base::Result<Lowered> run() {
-    for (const Step& step : steps_) {
-      if (base::Status s = check(step); !s.ok()) return s.error();
-    }
+    if (base::Status s = check_steps(shape_, steps_, own_index_); !s.ok()) return s.error();
     layout_.use(working_channels());
     count_fan_outs();
     start();
@@ -76,60 +72,6 @@ class Lowering {
     // By engines: the last step with a DMB.
     std::map<std::pair<uint32_t, uint32_t>, uint32_t> fences;
   };
-
-  base::Error broken(const std::string& what) const {
-    return {base::Fault::kInternal, kNrtFailure, "collectives",
-            "schedule of rank " + std::to_string(own_index_) + ", step " +
-                std::to_string(checked_ - 1) + ": " + what};
-  }
-
-  // Schedules may come from files: whatever would index outside something is refused.
-  base::Status check(const Step& step) {
-    const uint32_t at = checked_++;
-    if (step.channel >= shape_.channels) return broken("channel");
-    for (const Wait& wait : step.waits) {
-      if (wait.event >= shape_.events.size()) return broken("event of a wait");
-      if (shape_.events[wait.event].channel != step.channel) {
-        return broken("waits for an event of another channel");
-      }
-    }
-    for (const Signal& signal : step.signals) {
-      if (signal.rank >= members_.size()) return broken("rank of a signal");
-      if (signal.event >= shape_.events.size()) return broken("event of a signal");
-      if (step.fan_out && shape_.events[signal.event].lane) return broken("fan-out into a lane");
-    }
-    for (const uint32_t before : step.after) {
-      if (before >= at) return broken("after a later step");
-      if (steps_[before].channel != step.channel) return broken("after another channel's step");
-    }
-    if (step.bytes == 0) return {};
-    if (step.sources.empty() || step.sources.size() > kMaxSources) return broken("sources");
-    if (step.destinations.empty() || step.destinations.size() > kMaxDestinations) {
-      return broken("destinations");
-    }
-    if (step.bytes > shape_.largest_step) return broken("more bytes than announced");
-    for (const std::vector<Range>* ranges : {&step.sources, &step.destinations}) {
-      for (const Range& range : *ranges) {
-        if (range.rank >= members_.size()) return broken("rank of a range");
-        const uint64_t size = buffer_bytes(range.buffer);
-        if (range.offset > size || step.bytes > size - range.offset) return broken("range");
-      }
-    }
-    return {};
-  }
-
-  uint64_t buffer_bytes(Buffer buffer) const {
-    switch (buffer) {
-      case Buffer::kInput:
-      case Buffer::kSecond:
-        return shape_.request.input_bytes;
-      case Buffer::kOutput:
-        return shape_.request.output_bytes;
-      case Buffer::kChannel:
-        return shape_.channel_bytes;
-    }
-    return 0;
-  }
 
   // `local` of `rank`, as this rank's engines and CC-cores address it.
   uint64_t reach(uint32_t rank, uint64_t local) const {
@@ -493,16 +435,12 @@ class Lowering {
   // The programs of a CC-core's threads, one behind the other, first to last.
   CcProgram join_threads(uint32_t slot) {
     CcProgram all = rolled(writer(slot, 0).take());
+    size_t fork = 0;
     for (const uint32_t thread : threads(slot)) {
+      // Forks stand in the order of the threads, in the first program only.
+      while (all[fork].op != static_cast<uint8_t>(Op::kFork)) ++fork;
       const auto begin = static_cast<uint32_t>(all.size());
-      for (contract::cc_program::Record& record : all) {
-        const bool fork = record.op == static_cast<uint8_t>(Op::kFork) && record.address == 0;
-        if (fork && record.imm == thread) {
-          record.imm = begin;
-          record.address = 1;  // not looked at by the CC-core: found
-          break;
-        }
-      }
+      all[fork++].imm = begin;
       CcProgram program = rolled(writer(slot, thread).take());
       relocate(&program, begin);
       all.insert(all.end(), program.begin(), program.end());
@@ -547,8 +485,7 @@ class Lowering {
   std::vector<uint32_t> taken_;                             // by event: signals of a lane
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> sent_;  // by rank and event: signals to a lane
   std::vector<uint32_t> fan_outs_;                          // by step
-  uint32_t checked_ = 0;
-  uint32_t issuing_ = 0;  // index of the step
+  uint32_t issuing_ = 0;                                    // index of the step
 };
 
 base::Error invalid(const std::string& what) {

@@ -1,6 +1,7 @@
-// Lowering of one rank's part of a schedule, in four parts: which CC-core, engines and semaphores a
-// channel has (Layout), how steps become descriptors (Descriptors), how a program is written
-// (ProgramWriter), and what ties them together (lowering.cpp).
+// Lowering of one rank's part of a schedule, in parts: what is refused (check_steps), which
+// CC-core, engines and semaphores a channel has (Layout), how steps become descriptors
+// (Descriptors), how a program is written (ProgramWriter), and what ties them together
+// (lowering.cpp).
 #pragma once
 
 #include <vector>
@@ -63,6 +64,9 @@ class Layout {
   uint32_t signals_ = 0;
   uint32_t completions_ = 0;
 };
+
+// The steps of a rank name only what there is; kNrtFailure says which does not.
+base::Status check_steps(const Shape& shape, const Steps& steps, uint32_t rank);
 
 struct EngineRange {
   uint32_t first = 0;

@@ -3,6 +3,7 @@
 
 #include "runtime/collectives/ccl.h"
 #include "runtime/collectives/schedule/algorithms.h"
+#include "runtime/collectives/schedule/select.h"
 
 namespace ccl {
 namespace {
@@ -49,6 +50,16 @@ base::Result<bool> aliases(const OpRequest& q, const RankResources& r, uint64_t 
   return invalid(refusal);
 }
 
+const Overrides* overrides_of(const PlanOptions& options) {
+  static const Overrides kNone;
+  return options.overrides ? options.overrides.get() : &kNone;
+}
+
+// A schedule in place leaves out the copy of what is there already, on all ranks.
+bool copies_own(OpKind kind) {
+  return kind == OpKind::kAllGather || kind == OpKind::kBroadcast || kind == OpKind::kPermute;
+}
+
 }  // namespace
 
 base::Result<Needs> needs(const OpRequest& request, const Group& group, bool in_place,
@@ -59,7 +70,7 @@ base::Result<Needs> needs(const OpRequest& request, const Group& group, bool in_
   if (base::Status s = validate(request, group.ranks()); !s.ok()) return s.error();
   ScheduleOptions schedule_options = options.schedule;
   schedule_options.in_place = in_place;
-  const auto schedule = make_schedule(request, group, schedule_options, options.algo_override);
+  const auto schedule = make_schedule(request, group, schedule_options, *overrides_of(options));
   if (!schedule) return schedule.error();
   Needs needs = needs_of(schedule->shape, contract::kDmaPerNc * lnc, cc_count);
   if (needs.signals + needs.completions > kSemaphores) {
@@ -82,8 +93,8 @@ base::Result<Lowered> plan(const OpRequest& request, const Group& group,
   }
   if (base::Status s = validate(request, group.ranks()); !s.ok()) return s.error();
   ScheduleOptions schedule_options = options.schedule;
-  schedule_options.in_place = false;
   std::set<uint32_t> seen;
+  uint32_t in_place = 0;  // ranks
   for (uint32_t i = 0; i < members.size(); ++i) {
     const RankResources& r = members[i];
     if (!seen.insert(r.global_rank).second) {
@@ -95,9 +106,15 @@ base::Result<Lowered> plan(const OpRequest& request, const Group& group,
     }
     const base::Result<bool> alias = aliases(request, r, i);
     if (!alias) return alias.error();
-    schedule_options.in_place = schedule_options.in_place || *alias;
+    if (*alias) ++in_place;
   }
-  const auto schedule = make_schedule(request, group, schedule_options, options.algo_override);
+  if (copies_own(request.kind) && in_place != 0 && in_place != members.size()) {
+    return invalid(std::string(to_string(request.kind)) + " in place on " +
+                   std::to_string(in_place) + " of " + std::to_string(members.size()) +
+                   " ranks; all or none must do so");
+  }
+  schedule_options.in_place = in_place != 0;
+  const auto schedule = make_schedule(request, group, schedule_options, *overrides_of(options));
   if (!schedule) return schedule.error();
   return lower(*schedule, members, own, completion, options);
 }

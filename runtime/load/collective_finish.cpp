@@ -30,6 +30,7 @@ base::Status CollectiveSet::finish() {
   if (finished_) return {};
   if (base::Status s = communicator_->wait_all(); !s.ok()) return s;
   if (base::Status s = make_groups(); !s.ok()) return s;
+  if (base::Status s = read_overrides(); !s.ok()) return s;
   for (Operation& operation : operations_) {
     if (base::Status s = make_resources(&operation); !s.ok()) return s;
     if (base::Status s = choose(&operation); !s.ok()) return s;

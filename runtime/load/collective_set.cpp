@@ -6,6 +6,7 @@
 
 #include "contract/regs/cc.h"
 #include "contract/regs/sem.h"
+#include "runtime/collectives/schedule/select.h"
 #include "runtime/nrt/environment.h"
 #include "runtime/nrt/status.h"
 
@@ -401,12 +402,21 @@ std::vector<CollectiveSet::Issued> CollectiveSet::issued(uint32_t stream) const 
   return list;
 }
 
+// Once for all operations: programs and tables are files.
+base::Status CollectiveSet::read_overrides() {
+  std::string text = environment("NCCOM_CC_ALGO").value_or("");
+  if (const auto table = environment("NCCOM_CC_TABLE")) {
+    text += (text.empty() ? "table:" : ",table:") + *table;
+  }
+  auto overrides = ccl::load_overrides(text);
+  if (!overrides) return overrides.error();
+  overrides_ = std::make_shared<const ccl::Overrides>(std::move(*overrides));
+  return {};
+}
+
 ccl::PlanOptions CollectiveSet::plan_options(uint32_t stream) const {
   ccl::PlanOptions options;
-  options.algo_override = environment("NCCOM_CC_ALGO").value_or("");
-  if (const auto table = environment("NCCOM_CC_TABLE")) {
-    options.algo_override += (options.algo_override.empty() ? "table:" : ",table:") + *table;
-  }
+  options.overrides = overrides_;
   // A comma list gives one value per stream; the last one holds for the rest.
   const std::string list = environment("NEURON_RT_DBG_CC_DMA_PACKET_SIZE").value_or("");
   size_t at = 0;

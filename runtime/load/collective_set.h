@@ -132,6 +132,7 @@ class CollectiveSet {
                              uint32_t* first);
   base::Status make_rings();
   base::Status make_ring(uint32_t engine, const std::vector<uint32_t>& sequence);
+  base::Status read_overrides();
   ccl::PlanOptions plan_options(uint32_t stream) const;
 
   const LoadedProgram& program_;
@@ -141,6 +142,7 @@ class CollectiveSet {
   std::vector<Group> groups_;
   std::vector<Stream> streams_;
   std::vector<Semaphores> semaphores_;
+  std::shared_ptr<const ccl::Overrides> overrides_;
   std::vector<HardwareQueue> queues_;
   uint8_t barrier_semaphore_ = 0;
   uint32_t barrier_op_ = 0;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "runtime/collectives/ccl.h"
+#include "runtime/collectives/schedule/select.h"
 #include "tests/collectives/reference_machine.h"
 #include "tests/collectives/schedule/groups.h"
 
@@ -49,7 +50,7 @@ class Bench {
     request_.output_bytes = c.kind == OpKind::kAllGather       ? request_.input_bytes * ranks()
                             : c.kind == OpKind::kReduceScatter ? request_.input_bytes / ranks()
                                                                : request_.input_bytes;
-    options_.algo_override = c.algo;
+    options_.overrides = std::make_shared<const Overrides>(load_overrides(c.algo).value());
     options_.broadcast = c.broadcast;
     options_.schedule = c.schedule;
     options_.schedule.in_place = c.in_place;

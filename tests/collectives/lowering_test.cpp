@@ -188,6 +188,26 @@ TEST(Lowering, LongProgramsAreRolled) {
   EXPECT_LT(bench.records, 400u) << bench.text;
 }
 
+// The schedule in place has no copy of a rank's own chunk.
+TEST(Lowering, InPlaceOnSomeRanksOnly) {
+  for (const OpKind kind : {OpKind::kAllGather, OpKind::kAllReduce}) {
+    Case c;
+    c.group = trn1(4);
+    c.kind = kind;
+    c.elements = 64;
+    c.in_place = true;
+    Bench bench(c);
+    bench.prepare();
+    EXPECT_TRUE(bench.lower_rank(0)) << to_string(kind);
+    bench.members()[1].dst += 0x0800'0000;
+    const auto mixed = bench.lower_rank(0);
+    EXPECT_EQ(static_cast<bool>(mixed), kind == OpKind::kAllReduce) << to_string(kind);
+    if (mixed) continue;
+    EXPECT_EQ(mixed.error().code, kNrtInvalid);
+    EXPECT_NE(mixed.error().what.find("in place on 3 of 4 ranks"), std::string::npos);
+  }
+}
+
 TEST(Lowering, WithoutBroadcastEveryEngineIsRung) {
   Case c;
   c.group = two_ranks();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <fstream>
 #include <numeric>
 #include <optional>
 
@@ -29,6 +28,24 @@ constexpr OperationName kOperations[] = {
     {"alltoallv", "alltoallv", std::nullopt},
     {"permute", "permute", Operation::kPermute},
 };
+
+const OperationName& name_of(Operation operation) {
+  return *std::find_if(std::begin(kOperations), std::end(kOperations),
+                       [&](const OperationName& o) { return o.operation == operation; });
+}
+
+// Sizes are multiples of this: elements, of all ranks where the operation splits the buffer.
+uint64_t unit_of(const Options& o) {
+  const uint64_t element = contract::dtype_size(o.dtype.code);
+  switch (o.operation) {
+    case Operation::kAllReduce:
+    case Operation::kPermute:
+    case Operation::kSendRecv:
+      return element;
+    default:
+      return element * o.group_ranks();
+  }
+}
 
 using contract::DType;
 constexpr DataType kTypes[] = {
@@ -483,39 +500,11 @@ Parsed parse(const std::vector<std::string>& arguments) {
 }
 
 const char* long_name(Operation operation) {
-  switch (operation) {
-    case Operation::kAllReduce:
-      return "all_reduce";
-    case Operation::kAllGather:
-      return "all_gather";
-    case Operation::kReduceScatter:
-      return "reduce_scatter";
-    case Operation::kAllToAll:
-      return "alltoall";
-    case Operation::kPermute:
-      return "permute";
-    case Operation::kSendRecv:
-      return "sendrecv";
-  }
-  return "";
+  return name_of(operation).full;
 }
 
 const char* short_name(Operation operation) {
-  switch (operation) {
-    case Operation::kAllReduce:
-      return "allr";
-    case Operation::kAllGather:
-      return "allg";
-    case Operation::kReduceScatter:
-      return "redsct";
-    case Operation::kAllToAll:
-      return "alltoall";
-    case Operation::kPermute:
-      return "permute";
-    case Operation::kSendRecv:
-      return "sendrecv";
-  }
-  return "";
+  return name_of(operation).brief;
 }
 
 base::Result<uint64_t> parse_size(const std::string& text) {
@@ -544,10 +533,7 @@ base::Result<uint64_t> parse_size(const std::string& text) {
 }
 
 std::vector<uint64_t> size_list(const Options& o) {
-  const uint64_t element = contract::dtype_size(o.dtype.code);
-  const bool whole = o.operation == Operation::kAllReduce || o.operation == Operation::kPermute ||
-                     o.operation == Operation::kSendRecv;
-  const uint64_t unit = whole ? element : element * o.group_ranks();
+  const uint64_t unit = unit_of(o);
   uint64_t step = o.step_bytes;
   if (step == 0) step = std::max<uint64_t>(1, (o.max_bytes - o.min_bytes) / 10);
   std::vector<uint64_t> out;
@@ -563,10 +549,7 @@ std::vector<uint64_t> size_list(const Options& o) {
 }
 
 std::vector<Part> parts_of(const Options& o, uint64_t size) {
-  const uint64_t element = contract::dtype_size(o.dtype.code);
-  const bool split = o.operation != Operation::kAllReduce && o.operation != Operation::kPermute &&
-                     o.operation != Operation::kSendRecv;
-  const uint64_t unit = split ? element * o.group_ranks() : element;
+  const uint64_t unit = unit_of(o);
   const uint64_t units = size / unit;
   const uint64_t sum = std::accumulate(o.parts.begin(), o.parts.end(), uint64_t{0});
   std::vector<Part> out;

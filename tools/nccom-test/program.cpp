@@ -152,7 +152,7 @@ Json groups_of(const Options& o) {
   return groups;
 }
 
-// Longest time first: every stream gets its share of the triggers.
+// In turns, so that a stream does not wait for the triggers of another.
 std::string triggers_text(const std::vector<Stream>& streams, uint32_t iterations) {
   std::string text;
   for (uint32_t i = 0; i < iterations; ++i) {

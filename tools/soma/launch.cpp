@@ -69,6 +69,13 @@ base::Result<uint32_t> count_of(const std::string& text, const std::string& what
   return number;
 }
 
+base::Status store_count(uint32_t& to, const std::string& text, const std::string& what) {
+  const auto count = count_of(text, what);
+  if (!count) return count.error();
+  to = *count;
+  return {};
+}
+
 base::Result<Words> expand_hosts(const std::string& list) {
   constexpr uint32_t kMost = 1024;
   Words hosts;

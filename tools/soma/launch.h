@@ -32,6 +32,7 @@ struct Option {
 base::Status take_options(Words& words, const std::vector<Option>& options);
 
 base::Result<uint32_t> count_of(const std::string& text, const std::string& what);
+base::Status store_count(uint32_t& to, const std::string& text, const std::string& what);
 // "node-0,node-[2-4]" as names.
 base::Result<Words> expand_hosts(const std::string& list);
 // The nodes that a list of hosts means, entry by entry: those with the names, one per entry for

@@ -32,13 +32,6 @@ struct Request {
   std::string directory;
 };
 
-base::Status store(uint32_t& to, const std::string& text, const std::string& what) {
-  const auto count = count_of(text, what);
-  if (!count) return count.error();
-  to = *count;
-  return {};
-}
-
 // "node-0:4,node-1"
 base::Status add_hosts(Request& request, const std::string& list) {
   const auto hosts = expand_hosts(list);
@@ -47,7 +40,7 @@ base::Status add_hosts(Request& request, const std::string& list) {
     const size_t colon = item.find(':');
     uint32_t slots = 1;
     if (colon != std::string::npos && item.substr(colon + 1) != "*") {
-      const base::Status counted = store(slots, item.substr(colon + 1), item);
+      const base::Status counted = store_count(slots, item.substr(colon + 1), item);
       if (!counted) return counted;
     } else if (colon != std::string::npos) {
       slots = kUnlimited;
@@ -71,7 +64,7 @@ base::Status read_host_file(Request& request, const std::string& path) {
     for (std::string word; words >> word;) {
       constexpr const char* kSlots = "slots=";
       if (word.rfind(kSlots, 0) == 0) {
-        const base::Status counted = store(request.slots.back(), word.substr(6), path);
+        const base::Status counted = store_count(request.slots.back(), word.substr(6), path);
         if (!counted) return counted;
       } else if (word.rfind("max_slots=", 0) != 0 && word.rfind("max-slots=", 0) != 0) {
         return base::Error{base::Fault::kUsage, 0, path, "unknown word '" + word + "'"};
@@ -89,7 +82,7 @@ base::Status map_by(Request& request, const std::string& policy) {
     if (colon == std::string::npos || policy.substr(colon + 1, 4) != "node") {
       return base::Error{base::Fault::kUsage, 0, "--map-by", "'" + policy + "' is not supported"};
     }
-    return store(request.per_node, policy.substr(4, colon - 4), "--map-by");
+    return store_count(request.per_node, policy.substr(4, colon - 4), "--map-by");
   } else if (policy.rfind("slot", 0) != 0 && policy.rfind("core", 0) != 0) {
     return base::Error{base::Fault::kUsage, 0, "--map-by", "'" + policy + "' is not supported"};
   }
@@ -114,10 +107,10 @@ std::vector<Option> options(Request& request) {
   return {
       {{"np", "n", "c"},
        true,
-       [&](const std::string& v) { return store(request.ranks, v, "-np"); }},
+       [&](const std::string& v) { return store_count(request.ranks, v, "-np"); }},
       {{"npernode", "N", "ppn"},
        true,
-       [&](const std::string& v) { return store(request.per_node, v, "-npernode"); }},
+       [&](const std::string& v) { return store_count(request.per_node, v, "-npernode"); }},
       {{"host", "H", "hosts"}, true, [&](const std::string& v) { return add_hosts(request, v); }},
       {{"hostfile", "machinefile", "default-hostfile"},
        true,

@@ -28,13 +28,6 @@ struct Request {
   std::string directory;
 };
 
-base::Status store(uint32_t& to, const std::string& text, const std::string& what) {
-  const auto count = count_of(text, what);
-  if (!count) return count.error();
-  to = *count;
-  return {};
-}
-
 // "ALL,NAME=value", "NONE"
 base::Status export_variables(Request& request, const std::string& list) {
   request.export_all = list.empty();
@@ -55,11 +48,15 @@ base::Status export_variables(Request& request, const std::string& list) {
 
 std::vector<Option> options(Request& request) {
   return {
-      {{"N", "nodes"}, true, [&](const std::string& v) { return store(request.nodes, v, "-N"); }},
-      {{"n", "ntasks"}, true, [&](const std::string& v) { return store(request.tasks, v, "-n"); }},
+      {{"N", "nodes"},
+       true,
+       [&](const std::string& v) { return store_count(request.nodes, v, "-N"); }},
+      {{"n", "ntasks"},
+       true,
+       [&](const std::string& v) { return store_count(request.tasks, v, "-n"); }},
       {{"ntasks-per-node"},
        true,
-       [&](const std::string& v) { return store(request.per_node, v, "--ntasks-per-node"); }},
+       [&](const std::string& v) { return store_count(request.per_node, v, "--ntasks-per-node"); }},
       {{"w", "nodelist"},
        true,
        [&](const std::string& v) {

@@ -71,8 +71,6 @@ double bus_factor(const std::string& operation, uint32_t ranks) {
   return operation == "permute" || operation == "sendrecv" ? 1 : share;
 }
 
-using Value = std::function<double(const SweepRow&)>;
-
 // Limits of the drawing and the way from values to places.
 struct Axes {
   double x0 = std::numeric_limits<double>::max();

@@ -1,0 +1,74 @@
+// Schedules may come from files: whatever would index outside something is refused before it is
+// lowered.
+#include "runtime/collectives/lowering.h"
+
+namespace ccl {
+namespace {
+
+constexpr size_t kMaxSources = 16;
+constexpr size_t kMaxDestinations = 4;
+
+base::Error broken(const std::string& what) {
+  return {base::Fault::kInternal, kNrtFailure, "collectives", what};
+}
+
+uint64_t buffer_bytes(const Shape& shape, Buffer buffer) {
+  switch (buffer) {
+    case Buffer::kInput:
+    case Buffer::kSecond:
+      return shape.request.input_bytes;
+    case Buffer::kOutput:
+      return shape.request.output_bytes;
+    case Buffer::kChannel:
+      return shape.channel_bytes;
+  }
+  return 0;
+}
+
+base::Status check(const Shape& shape, const Steps& steps, uint32_t at) {
+  const Step& step = steps[at];
+  if (step.channel >= shape.channels) return broken("channel");
+  for (const Wait& wait : step.waits) {
+    if (wait.event >= shape.events.size()) return broken("event of a wait");
+    if (shape.events[wait.event].channel != step.channel) {
+      return broken("waits for an event of another channel");
+    }
+  }
+  for (const Signal& signal : step.signals) {
+    if (signal.rank >= shape.ranks) return broken("rank of a signal");
+    if (signal.event >= shape.events.size()) return broken("event of a signal");
+    if (step.fan_out && shape.events[signal.event].lane) return broken("fan-out into a lane");
+  }
+  for (const uint32_t before : step.after) {
+    if (before >= at) return broken("after a later step");
+    if (steps[before].channel != step.channel) return broken("after another channel's step");
+  }
+  if (step.bytes == 0) return {};
+  if (step.sources.empty() || step.sources.size() > kMaxSources) return broken("sources");
+  if (step.destinations.empty() || step.destinations.size() > kMaxDestinations) {
+    return broken("destinations");
+  }
+  if (step.bytes > shape.largest_step) return broken("more bytes than announced");
+  for (const std::vector<Range>* ranges : {&step.sources, &step.destinations}) {
+    for (const Range& range : *ranges) {
+      if (range.rank >= shape.ranks) return broken("rank of a range");
+      const uint64_t size = buffer_bytes(shape, range.buffer);
+      if (range.offset > size || step.bytes > size - range.offset) return broken("range");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+base::Status check_steps(const Shape& shape, const Steps& steps, uint32_t rank) {
+  for (uint32_t at = 0; at < steps.size(); ++at) {
+    const base::Status status = check(shape, steps, at);
+    if (status.ok()) continue;
+    return broken("schedule of rank " + std::to_string(rank) + ", step " + std::to_string(at) +
+                  ": " + status.error().what);
+  }
+  return {};
+}
+
+}  // namespace ccl
