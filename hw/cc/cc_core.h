@@ -130,7 +130,7 @@ class CcCore final : public RegBlock<CcCore>,
   base::Ps since_ = 0;  // of last_step_
   uint32_t track_ = ~0u;
   EventQueue::Id scheduled_ = 0;
-  uint32_t life_ = 0;  // counts resets of the processor
+  uint32_t life_ = 0;           // counts resets of the processor
   std::vector<Posted> posted_;  // on their way to other chips; places of posted_free_ are free
   std::vector<uint32_t> posted_free_;
 };

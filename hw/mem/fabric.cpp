@@ -314,7 +314,8 @@ BandwidthResource& Fabric::crossing(uint32_t from, uint32_t to) {
               ".cross" + std::to_string(from) + "to" + std::to_string(to), timing_.core_fabric);
 }
 
-// Reads across the fabric are slower than writes, where the parameters say so: they wait for answers.
+// Reads across the fabric are slower than writes, where the parameters say so: they wait for
+// answers.
 void Fabric::limit_reads(uint32_t from, uint32_t by, uint64_t bytes, Charges& charges) {
   if (from == kNoDomain || by == kNoDomain || from == by) return;
   const std::string way = std::to_string(from) + "by" + std::to_string(by);
@@ -331,8 +332,8 @@ void Fabric::limit_reads(uint32_t from, uint32_t by, uint64_t bytes, Charges& ch
 BandwidthResource* Fabric::between_dies(uint32_t from, uint32_t to) {
   const uint32_t die = from / kDomainsPerDie;
   if (params_.map.v2() || die == to / kDomainsPerDie) return nullptr;
-  return &made(die_to_die_[die],
-               ".die" + std::to_string(die) + "to" + std::to_string(1 - die), timing_.die_to_die);
+  return &made(die_to_die_[die], ".die" + std::to_string(die) + "to" + std::to_string(1 - die),
+               timing_.die_to_die);
 }
 
 void Fabric::cross(uint32_t from, uint32_t to, uint64_t bytes, Charges& charges) {

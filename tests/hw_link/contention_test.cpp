@@ -29,6 +29,8 @@ MachineParams params_of(const std::string& name) {
 // Chips of v2, whose links belong to no S-engine, at 10 GB/s: slower than a DMA engine.
 MachineParams graph(uint32_t chips, const std::vector<std::pair<uint32_t, uint32_t>>& links) {
   MachineParams p;
+  p.timing.link_wire = base::ns(500);
+  p.timing.link_route_extra = base::ns(200);
   p.chips.resize(chips);
   for (const auto& [a, b] : links) p.links.push_back({a, b, {10, 1000}});
   return p;
@@ -243,8 +245,9 @@ TEST(Ports, OtherSEnginesAreReachedOverTheChip) {
   EXPECT_THAT(used(2, 64, 3, 2), UnorderedElementsAre("link.d0-d3", "d3.cross3to2"));
   EXPECT_THAT(used(2, 64, 3, 0), UnorderedElementsAre("link.d0-d3", "d3.cross3to0", "d3.die1to0"));
   EXPECT_THAT(used(0, 0, 3, 3), UnorderedElementsAre("link.d0-d3", "d0.cross0to2", "d0.die0to1"));
-  EXPECT_THAT(used(0, 64, 3, 3), UnorderedElementsAre("link.d0-d3", "d0.cross0to2", "d0.die0to1"))
-      << "to the engine, which has the port";
+  EXPECT_THAT(used(0, 64, 3, 3),
+              UnorderedElementsAre("link.d0-d3", "d0.cross0to2", "d0.die0to1", "d0.diereads0"))
+      << "read by the engine, which has the port";
   // WW: straight through chip 3, in by 3 and out by 0, from one die to the other.
   EXPECT_THAT(used(2, 64, 2, 1),
               UnorderedElementsAre("link.d0-d3", "link.d3-d2", "d3.cross3to0", "d3.die1to0"));
