@@ -1,24 +1,70 @@
-// Grid, CSV and published rows of `soma sweep`; no processes.
+// Axes, published rows, reports and the CSV file of `soma sweep`.
+#include "tools/soma/sweep_data.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <sstream>
-
-#include "tools/soma/sweep.h"
 
 namespace soma {
 namespace {
+
+constexpr std::string_view kHeader =
+    "platform,operation,datatype,ranks,nodes,lnc,requested_algorithm,settings,size_bytes,time_us,"
+    "algbw_gbps,busbw_gbps,algorithm,link_busy_percent,fabric_busy_percent,hbm_busy_percent,"
+    "dma_busy_percent,busiest,error";
+constexpr size_t kFields = 19;
+constexpr size_t kSize = 8;  // the fields before it say which series it is
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> out;
   std::istringstream in(text);
   for (std::string part; std::getline(in, part, separator);) out.push_back(part);
+  if (!text.empty() && text.back() == separator) out.emplace_back();
   return out;
 }
 
 base::Error bad(const std::string& where, const std::string& what) {
   return {base::Fault::kConfig, 2, where, what};
+}
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out + '"';
+}
+
+std::string joined(const std::vector<std::string>& parts, const char* between) {
+  std::string out;
+  for (const std::string& part : parts) out += (out.empty() ? "" : between) + part;
+  return out;
+}
+
+// The first fields of a line, with the comma behind them.
+std::string key_of(const SweepSeries& s) {
+  return fmt::format("{},{},{},{},{},{},{},{},", quoted(s.platform), quoted(s.operation),
+                     quoted(s.datatype), s.ranks, s.nodes, s.lnc, quoted(s.algorithm),
+                     quoted(joined(s.sets, " ")));
+}
+
+// Index in kBusyClasses, or none for what operations do not use.
+size_t class_of(const std::string& name, uint32_t dma_engines) {
+  const auto part = name.substr(name.find('.') + 1);
+  const auto begins = [](const std::string& text, const char* with) {
+    return text.rfind(with, 0) == 0;
+  };
+  if (begins(name, "link.") || begins(name, "switch.")) return 0;
+  if (begins(part, "cross") || begins(part, "die") || begins(part, "fabric")) return 1;
+  if (begins(part, "hbm")) return 2;
+  if (begins(part, "dma") && std::strtoul(part.c_str() + 3, nullptr, 10) < dma_engines) return 3;
+  return kBusyClasses.size();
 }
 
 }  // namespace
@@ -34,6 +80,7 @@ base::Result<std::vector<std::vector<std::string>>> expand_sets(
     std::vector<std::vector<std::string>> next;
     for (const std::vector<std::string>& before : out) {
       for (const std::string& value : split(set.substr(equals + 1), ',')) {
+        if (value.empty()) return bad("--set", "'" + set + "' has an empty value");
         next.push_back(before);
         next.back().push_back(set.substr(0, equals + 1) + value);
       }
@@ -66,32 +113,90 @@ base::Result<std::vector<PublishedSeries>> parse_published(const std::string& cs
     SweepRow row;
     row.bytes = std::strtoull(f[6].c_str(), nullptr, 10);
     row.time_us = std::strtod(f[7].c_str(), nullptr);
+    if (ranks == 0 || row.bytes == 0 || row.time_us <= 0) {
+      return bad("published rows", "'" + line + "'");
+    }
+    row.busbw = static_cast<double>(row.bytes) / row.time_us / 1e3 * bus_factor(f[4], ranks);
     at->rows.push_back(row);
   }
   return out;
 }
 
-std::string sweep_csv(const std::vector<SweepSeries>& series) {
-  std::string out =
-      "platform,operation,datatype,ranks,nodes,settings,size_bytes,time_us,algbw_gbps,busbw_gbps,"
-      "algorithm,error\n";
-  for (const SweepSeries& s : series) {
-    std::string settings;
-    for (const std::string& set : s.sets) settings += (settings.empty() ? "" : " ") + set;
-    const std::string head = fmt::format("{},{},{},{},{},{},", s.platform, s.operation, s.datatype,
-                                         s.ranks, s.nodes, settings);
-    for (const SweepRow& row : s.rows) {
-      out += head + fmt::format("{},{:.2f},{:.4f},{:.4f},{},\n", row.bytes, row.time_us, row.algbw,
-                                row.busbw, row.algorithm);
+base::Status read_busy(const std::string& report, uint32_t dma_engines, SweepRow* row) {
+  const nlohmann::json json = nlohmann::json::parse(report, nullptr, false);
+  if (json.is_discarded() || !json.contains("activities") || !json.contains("resources")) {
+    return base::Error{base::Fault::kInternal, 0, "report", "not a report of a run"};
+  }
+  // Operations begin at a barrier, and nothing else does.
+  double total = 0;
+  for (const auto& activity : json["activities"]) {
+    if (activity.value("name", "") == "barrier release") total = activity.value("total_ps", 0.0);
+  }
+  if (total <= 0) return {};
+  double most = 0;
+  for (const auto& resource : json["resources"]) {
+    const std::string name = resource.value("name", "");
+    const size_t index = class_of(name, dma_engines);
+    if (index == kBusyClasses.size()) continue;
+    const double busy = resource.value("busy_ps", 0.0);
+    double& share = row->busy.at(index);
+    share = std::max(share, std::round(busy / total * 1000) / 10);
+    if (busy > most) {
+      most = busy;
+      row->busiest = name;
     }
-    if (!s.error.empty()) {
-      std::string text = s.error;
-      std::replace_if(
-          text.begin(), text.end(), [](char c) { return c == ',' || c == '\n' || c == '"'; }, ' ');
-      out += head + ",,,,," + text + "\n";
+  }
+  return {};
+}
+
+std::string sweep_csv(const std::vector<SweepSeries>& series) {
+  std::string out = std::string(kHeader) + "\n";
+  for (const SweepSeries& s : series) {
+    const std::string key = key_of(s);
+    for (const SweepRow& r : s.rows) {
+      if (r.measured()) {
+        out += key + fmt::format("{},{:.2f},{:.4f},{:.4f},{},", r.bytes, r.time_us, r.algbw,
+                                 r.busbw, r.algorithm);
+        for (const double busy : r.busy) out += fmt::format("{:.1f},", busy);
+        out += r.busiest + "," + quoted(r.error) + "\n";
+      } else if (!r.error.empty()) {
+        out += key + fmt::format("{},,,,,,,,,,{}\n", r.bytes, quoted(r.error));
+      }
     }
   }
   return out;
+}
+
+base::Result<size_t> take_measured(const std::string& csv, std::vector<SweepSeries>* series) {
+  std::istringstream lines(csv);
+  std::string line;
+  if (!std::getline(lines, line) || line != kHeader) {
+    return bad("--resume", "the CSV file is not one that this version writes");
+  }
+  size_t taken = 0;
+  while (std::getline(lines, line)) {
+    for (SweepSeries& s : *series) {
+      const std::string key = key_of(s);
+      if (line.rfind(key, 0) != 0) continue;
+      // Failures are quoted, or have no time; they are measured again.
+      const std::vector<std::string> f = split(line.substr(key.size()), ',');
+      if (f.size() != kFields - kSize || f[1].empty() || !f.back().empty()) continue;
+      const uint64_t bytes = std::strtoull(f[0].c_str(), nullptr, 10);
+      for (SweepRow& r : s.rows) {
+        if (r.bytes != bytes || r.measured()) continue;
+        r.time_us = std::strtod(f[1].c_str(), nullptr);
+        r.algbw = std::strtod(f[2].c_str(), nullptr);
+        r.busbw = std::strtod(f[3].c_str(), nullptr);
+        r.algorithm = f[4];
+        for (size_t i = 0; i < r.busy.size(); ++i) {
+          r.busy.at(i) = std::strtod(f[5 + i].c_str(), nullptr);
+        }
+        r.busiest = f[9];
+        ++taken;
+      }
+    }
+  }
+  return taken;
 }
 
 }  // namespace soma
