@@ -137,6 +137,19 @@ TEST(Sweep, TablesCompareWithTheFirstSeries) {
   EXPECT_NE(text.find("- a=2, 2 KiB, 4 KiB: no\n"), std::string::npos) << text;
 }
 
+TEST(Sweep, ManySeriesHaveALineEach) {
+  std::vector<SweepSeries> all;
+  for (const char* set : {"a=1", "a=2", "a=3", "a=4"}) all.push_back(example(set));
+  all[3].rows = {point(1024, 0.5, 2, "mesh")};
+  all[3].rows.front().busy = {9.9, 2, 1, 0};
+  const std::string text = sweep_tables(all);
+  EXPECT_NE(text.find("- [4] a=4\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("| 1 KiB |    [4] |  0.50 |  2.00 |      mesh |  latency |         4.00 |"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("| 1 MiB |    [4] |       |       |"), std::string::npos) << text;
+}
+
 TEST(Sweep, PictureHasACurveForEachSeriesAndPublishedPoints) {
   PublishedSeries published{"N1", "trn1.2xlarge", "allr", "bf16", 2, {}};
   published.rows = {point(1024, 2.1, 0.49, ""), point(512, 1.9, 0.3, "")};

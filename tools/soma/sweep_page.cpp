@@ -55,8 +55,8 @@ std::string caveat(const std::vector<SweepSeries>& series, size_t missing) {
 
 constexpr const char* kNotes =
     "<p>GB/s is bus bandwidth. Busiest: the class of the resource that had work at hand for the "
-    "largest share of the time (a link or switch port, the fabric within a chip, an HBM stack, a "
-    "DMA engine); where no share is large, latency decides.\n";
+    "largest share of the time (link: a link or switch port; fabric: the ways between cores and "
+    "dies of a chip; hbm: an HBM stack; dma: a DMA engine). Latency: none had for a tenth of it.\n";
 
 constexpr const char* kStyle =
     "body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:1180px;padding:0 1em}"

@@ -9,6 +9,9 @@
 namespace soma {
 namespace {
 
+constexpr std::array<const char*, 4> kColumns{"us", "GB/s", "algorithm", "busiest"};
+constexpr size_t kSideBySide = 3;  // series; more do not fit a screen
+
 // What tells combinations apart, in the order of their names; the same length for all of a sweep.
 std::vector<std::string> parts_of(const SweepSeries& s) {
   std::vector<std::string> parts{s.platform, fmt::format("{} ranks", s.ranks),
@@ -24,39 +27,27 @@ void append(const std::string& part, std::string* text) {
 
 // "link 85 %": the class of the busiest resource and its share.
 std::string busy_text(const SweepRow& row) {
+  constexpr double kHardlyAtWork = 10;
   const auto most = std::max_element(row.busy.begin(), row.busy.end());
-  if (*most <= 0) return "";
+  if (*most < kHardlyAtWork) return "latency";
   return fmt::format("{} {:.0f} %", kBusyClasses.at(static_cast<size_t>(most - row.busy.begin())),
                      *most);
 }
 
-std::vector<std::string> cells_of(const SweepSection& section, uint64_t bytes) {
-  std::vector<std::string> cells{size_text(static_cast<double>(bytes))};
-  for (size_t i = 0; i < section.series.size(); ++i) {
-    const SweepRow* row = find_row(*section.series[i], bytes);
-    if (row != nullptr && row->measured()) {
-      const std::string checked = row->error.empty() ? "" : " (failed)";
-      cells.insert(cells.end(),
-                   {fmt::format("{:.2f}", row->time_us) + checked,
-                    fmt::format("{:.2f}", row->busbw), row->algorithm, busy_text(*row)});
-    } else {
-      const bool failed = row != nullptr && !row->error.empty();
-      cells.insert(cells.end(), {failed ? "failed" : "", "", "", ""});
-    }
-    if (i == 0) continue;
-    const double ratio = speed_up(section, i, bytes);
-    cells.push_back(ratio > 0 ? fmt::format("{:.2f}", ratio) : "");
+// Time, bandwidth, algorithm and busiest resource; and how much faster than the first series.
+std::vector<std::string> cells_of(const SweepSection& section, size_t index, uint64_t bytes) {
+  std::vector<std::string> cells(kColumns.size());
+  const SweepRow* row = find_row(*section.series[index], bytes);
+  if (row != nullptr && row->measured()) {
+    const std::string checked = row->error.empty() ? "" : " (failed)";
+    cells = {fmt::format("{:.2f}", row->time_us) + checked, fmt::format("{:.2f}", row->busbw),
+             row->algorithm, busy_text(*row)};
+  } else if (row != nullptr && !row->error.empty()) {
+    cells.front() = "failed";
   }
-  return cells;
-}
-
-std::vector<std::string> header_of(const SweepSection& section) {
-  std::vector<std::string> cells{"size"};
-  for (size_t i = 0; i < section.series.size(); ++i) {
-    const std::string of = section.series.size() > 1 ? fmt::format("[{}] ", i + 1) : "";
-    cells.insert(cells.end(), {of + "us", "GB/s", "algorithm", "busiest"});
-    if (i > 0) cells.push_back(fmt::format("[1] / [{}]", i + 1));
-  }
+  if (index == 0) return cells;
+  const double ratio = speed_up(section, index, bytes);
+  cells.push_back(ratio > 0 ? fmt::format("{:.2f}", ratio) : "");
   return cells;
 }
 
@@ -70,7 +61,44 @@ std::vector<uint64_t> sizes_of(const SweepSection& section) {
   return sizes;
 }
 
-std::string aligned(const std::vector<std::vector<std::string>>& rows) {
+using Cells = std::vector<std::vector<std::string>>;
+
+// A line per size, with the series side by side.
+Cells wide_table(const SweepSection& section) {
+  Cells rows{{"size"}};
+  for (size_t i = 0; i < section.series.size(); ++i) {
+    rows.front().insert(rows.front().end(), kColumns.begin(), kColumns.end());
+    if (section.series.size() > 1)
+      rows.front().at(rows.front().size() - kColumns.size()) = fmt::format("[{}] us", i + 1);
+    if (i > 0) rows.front().push_back(fmt::format("[1] / [{}]", i + 1));
+  }
+  for (const uint64_t bytes : sizes_of(section)) {
+    rows.push_back({size_text(static_cast<double>(bytes))});
+    for (size_t i = 0; i < section.series.size(); ++i) {
+      const auto cells = cells_of(section, i, bytes);
+      rows.back().insert(rows.back().end(), cells.begin(), cells.end());
+    }
+  }
+  return rows;
+}
+
+// A line per size and series.
+Cells long_table(const SweepSection& section) {
+  Cells rows{{"size", "series"}};
+  rows.front().insert(rows.front().end(), kColumns.begin(), kColumns.end());
+  rows.front().emplace_back("times faster");
+  for (const uint64_t bytes : sizes_of(section)) {
+    for (size_t i = 0; i < section.series.size(); ++i) {
+      rows.push_back({size_text(static_cast<double>(bytes)), fmt::format("[{}]", i + 1)});
+      const auto cells = cells_of(section, i, bytes);
+      rows.back().insert(rows.back().end(), cells.begin(), cells.end());
+      rows.back().resize(rows.front().size());
+    }
+  }
+  return rows;
+}
+
+std::string aligned(const Cells& rows) {
   std::vector<size_t> widths(rows.front().size(), 3);
   for (const auto& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
@@ -90,9 +118,7 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows) {
 }  // namespace
 
 std::vector<std::vector<std::string>> section_table(const SweepSection& section) {
-  std::vector<std::vector<std::string>> rows{header_of(section)};
-  for (const uint64_t size : sizes_of(section)) rows.push_back(cells_of(section, size));
-  return rows;
+  return section.series.size() <= kSideBySide ? wide_table(section) : long_table(section);
 }
 
 std::vector<std::string> section_failures(const SweepSection& section) {
