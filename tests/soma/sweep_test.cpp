@@ -98,6 +98,17 @@ TEST(Sweep, ReportsSayWhatWasBusy) {
   EXPECT_FALSE(read_busy("", 32, &row));
 }
 
+TEST(Sweep, CauseOfAFailure) {
+  EXPECT_EQ(
+      cause_of("head\n2026-Nov-22 09:37 13802:13805 ERROR   NRT:nrt_execute      Unsupported: x\n"
+               "nccom-test: nrt_execute: NRT_INVALID (2)\n1 errors found\n"),
+      "Unsupported: x");
+  EXPECT_EQ(cause_of("nccom-test: nccom-test: 7 ranks\n1 errors found\n"), "7 ranks");
+  EXPECT_EQ(cause_of("soma: --set: no\n"), "--set: no");
+  EXPECT_EQ(cause_of("killed\n\n"), "killed");
+  EXPECT_EQ(cause_of(""), "the run failed");
+}
+
 TEST(Sweep, PublishedRowsFormSeries) {
   const std::string head = "id,platform,lnc,ranks,op,dtype,size_bytes,time_us\n";
   const auto rows = parse_published(head +

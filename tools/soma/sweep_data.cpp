@@ -149,6 +149,34 @@ base::Status read_busy(const std::string& report, uint32_t dma_engines, SweepRow
   return {};
 }
 
+std::string cause_of(const std::string& log) {
+  std::string of_benchmark;
+  std::string of_machine;
+  std::string last;
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t function = line.find(" NRT:");
+    if (function != std::string::npos && line.find(" ERROR ") < function) {
+      // "<time> <process> ERROR   NRT:<function>   <message>"
+      const size_t blank = line.find(' ', function + 1);
+      const size_t message = line.find_first_not_of(' ', blank);
+      if (message != std::string::npos) return line.substr(message);
+    }
+    const auto take = [&line](const std::string& prefix, std::string* to) {
+      std::string rest = line;
+      while (rest.rfind(prefix, 0) == 0) rest = rest.substr(prefix.size());
+      if (rest != line && to->empty()) *to = rest;
+    };
+    take("nccom-test: ", &of_benchmark);
+    take("soma: ", &of_machine);
+    if (!line.empty()) last = line;
+  }
+  for (const std::string& text : {of_benchmark, of_machine, last}) {
+    if (!text.empty()) return text;
+  }
+  return "the run failed";
+}
+
 std::string sweep_csv(const std::vector<SweepSeries>& series) {
   std::string out = std::string(kHeader) + "\n";
   for (const SweepSeries& s : series) {

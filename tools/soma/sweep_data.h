@@ -62,6 +62,9 @@ base::Result<std::vector<std::vector<std::string>>> expand_sets(
 // operations ran. Engines of a chip from number `dma_engines` on are the host's.
 base::Status read_busy(const std::string& report, uint32_t dma_engines, SweepRow* row);
 
+// Why a run failed, from what it printed; without times and process numbers.
+std::string cause_of(const std::string& log);
+
 std::string sweep_csv(const std::vector<SweepSeries>& series);
 // Fills the points that `csv`, an earlier result, has measured; returns how many.
 base::Result<size_t> take_measured(const std::string& csv, std::vector<SweepSeries>* series);

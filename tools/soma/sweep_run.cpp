@@ -105,19 +105,6 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-std::string last_line(const std::string& text) {
-  std::istringstream lines(text);
-  std::string last;
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.empty()) last = line;
-  }
-  return last;
-}
-
-std::string without_prefix(const std::string& text, const std::string& prefix) {
-  return text.rfind(prefix, 0) == 0 ? text.substr(prefix.size()) : text;
-}
-
 double rounded(double value, double digits) {
   return std::round(value * digits) / digits;
 }
@@ -243,8 +230,7 @@ class Pool {
     row.error.clear();
     read_result(read_file(scratch_.file(index, ".json")), &row);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !row.measured()) {
-      row.error = without_prefix(last_line(read_file(scratch_.file(index, ".log"))), "soma: ");
-      if (row.error.empty()) row.error = "the run failed";
+      row.error = cause_of(read_file(scratch_.file(index, ".log")));
     } else if (const base::Status read = read_busy(read_file(scratch_.file(index, ".report")),
                                                    point.of->dma_engines, &row);
                !read) {
