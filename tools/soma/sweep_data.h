@@ -79,7 +79,8 @@ struct SweepSection {
 std::vector<SweepSection> sweep_sections(const std::vector<SweepSeries>& series);
 // Times of the first series by those of series `index`; 0 where one of them is missing.
 double speed_up(const SweepSection& section, size_t index, uint64_t bytes);
-// A header and a line per size, or per size and series; and each failure once, with the sizes that it stopped.
+// A header, and a line per size or per size and series; each failure once, with the sizes that it
+// stopped.
 std::vector<std::vector<std::string>> section_table(const SweepSection& section);
 std::vector<std::string> section_failures(const SweepSection& section);
 const SweepRow* find_row(const SweepSeries& series, uint64_t bytes);

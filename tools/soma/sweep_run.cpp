@@ -52,7 +52,11 @@ class Signals {
  public:
   Signals() {
     ::sigemptyset(&taken_);
-    for (const int number : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&taken_, number);
+    for (const int number : {SIGCHLD, SIGINT, SIGTERM}) ::sigaddset(&taken_, number);
+    struct sigaction hang_up = {};
+    ::sigaction(SIGHUP, nullptr, &hang_up);
+    if (hang_up.sa_handler != SIG_IGN) ::sigaddset(&taken_, SIGHUP);  // else: nohup
+    ::signal(SIGCHLD, SIG_DFL);  // ignored, children would end unseen
     ::pthread_sigmask(SIG_BLOCK, &taken_, &previous_);
   }
   ~Signals() { ::pthread_sigmask(SIG_SETMASK, &previous_, nullptr); }
