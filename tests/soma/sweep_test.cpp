@@ -12,7 +12,7 @@ SweepRow point(uint64_t bytes, double time_us, double busbw, const std::string& 
   row.time_us = time_us;
   row.algbw = row.busbw = busbw;
   row.algorithm = algorithm;
-  row.busy = {0, 12.5, 80.1, 3};
+  row.busy = {0, 0, 12.5, 0, 80.1, 3};
   row.busiest = "d0.hbm1";
   return row;
 }
@@ -57,10 +57,10 @@ TEST(Sweep, CsvHasALinePerPointThatWasTried) {
   s.rows.push_back({});  // never tried
   const std::string csv = sweep_csv({s});
   EXPECT_NE(csv.find("trn1.2xlarge,allr,bf16,2,1,1,,a=<1>,1024,2.00,0.5120,0.5120,mesh,"
-                     "0.0,12.5,80.1,3.0,d0.hbm1,\n"),
+                     "0.0,0.0,12.5,0.0,80.1,3.0,d0.hbm1,\n"),
             std::string::npos)
       << csv;
-  EXPECT_NE(csv.find(",2048,,,,,,,,,,\"no, \"\"really\"\"\"\n"), std::string::npos) << csv;
+  EXPECT_NE(csv.find(",2048,,,,,,,,,,,,\"no, \"\"really\"\"\"\n"), std::string::npos) << csv;
   EXPECT_EQ(count(csv, "\n"), 4u);
 }
 
@@ -87,12 +87,12 @@ TEST(Sweep, ReportsSayWhatWasBusy) {
   const std::string report = R"({"activities": [{"name": "request", "total_ps": 9000},
       {"name": "barrier release", "total_ps": 1000}],
     "resources": [{"name": "d0.cross0to1", "busy_ps": 100}, {"name": "d0.die0to1", "busy_ps": 250},
-      {"name": "d0.dma3", "busy_ps": 400}, {"name": "d0.dma32", "busy_ps": 990},
+      {"name": "d0.dma3", "busy_ps": 400}, {"name": "d0.fabric", "busy_ps": 300}, {"name": "d0.dma32", "busy_ps": 990},
       {"name": "d0.hbm0", "busy_ps": 501}, {"name": "d0.pcie.down", "busy_ps": 999},
       {"name": "link.d0-d1", "busy_ps": 700}, {"name": "switch.m.from.d0", "busy_ps": 725}]})";
   SweepRow row;
   ASSERT_TRUE(read_busy(report, 32, &row));
-  EXPECT_EQ(row.busy, (std::array<double, 4>{72.5, 25, 50.1, 40}));
+  EXPECT_EQ(row.busy, (std::array<double, 6>{72.5, 25, 10, 30, 50.1, 40}));
   EXPECT_EQ(row.busiest, "switch.m.from.d0");
   EXPECT_FALSE(read_busy("{}", 32, &row));
   EXPECT_FALSE(read_busy("", 32, &row));
@@ -152,7 +152,7 @@ TEST(Sweep, ManySeriesHaveALineEach) {
   std::vector<SweepSeries> all;
   for (const char* set : {"a=1", "a=2", "a=3", "a=4"}) all.push_back(example(set));
   all[3].rows = {point(1024, 0.5, 2, "mesh")};
-  all[3].rows.front().busy = {9.9, 2, 1, 0};
+  all[3].rows.front().busy = {9.9, 2, 1, 0, 0, 0};
   const std::string text = sweep_tables(all);
   EXPECT_NE(text.find("- [4] a=4\n"), std::string::npos) << text;
   EXPECT_NE(text.find("| 1 KiB |    [4] |  0.50 |  2.00 |      mesh |  latency |         4.00 |"),

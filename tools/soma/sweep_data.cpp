@@ -12,12 +12,19 @@
 namespace soma {
 namespace {
 
-constexpr std::string_view kHeader =
-    "platform,operation,datatype,ranks,nodes,lnc,requested_algorithm,settings,size_bytes,time_us,"
-    "algbw_gbps,busbw_gbps,algorithm,link_busy_percent,fabric_busy_percent,hbm_busy_percent,"
-    "dma_busy_percent,busiest,error";
-constexpr size_t kFields = 19;
-constexpr size_t kSize = 8;  // the fields before it say which series it is
+// The fields that say which series a line belongs to; then those of a point.
+constexpr const char* kSeriesFields =
+    "platform,operation,datatype,ranks,nodes,lnc,requested_algorithm,settings,";
+constexpr const char* kPointFields = "size_bytes,time_us,algbw_gbps,busbw_gbps,algorithm,";
+constexpr size_t kFirstBusy = 5;  // of a point
+constexpr size_t kDma = kBusyClasses.size() - 1;
+constexpr size_t kPointSize = kFirstBusy + kBusyClasses.size() + 2;
+
+std::string header() {
+  std::string out = std::string(kSeriesFields) + kPointFields;
+  for (const char* name : kBusyClasses) out += std::string(name) + "_busy_percent,";
+  return out + "busiest,error";
+}
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> out;
@@ -60,10 +67,12 @@ size_t class_of(const std::string& name, uint32_t dma_engines) {
   const auto begins = [](const std::string& text, const char* with) {
     return text.rfind(with, 0) == 0;
   };
-  if (begins(name, "link.") || begins(name, "switch.")) return 0;
-  if (begins(part, "cross") || begins(part, "die") || begins(part, "fabric")) return 1;
-  if (begins(part, "hbm")) return 2;
-  if (begins(part, "dma") && std::strtoul(part.c_str() + 3, nullptr, 10) < dma_engines) return 3;
+  if (begins(name, "switch.")) return 0;
+  for (size_t i = 0; i < kBusyClasses.size(); ++i) {
+    if (!begins(i == 0 ? name : part, kBusyClasses.at(i))) continue;
+    const bool host = i == kDma && std::strtoul(part.c_str() + 3, nullptr, 10) >= dma_engines;
+    return host ? kBusyClasses.size() : i;
+  }
   return kBusyClasses.size();
 }
 
@@ -178,7 +187,7 @@ std::string cause_of(const std::string& log) {
 }
 
 std::string sweep_csv(const std::vector<SweepSeries>& series) {
-  std::string out = std::string(kHeader) + "\n";
+  std::string out = header() + "\n";
   for (const SweepSeries& s : series) {
     const std::string key = key_of(s);
     for (const SweepRow& r : s.rows) {
@@ -188,7 +197,8 @@ std::string sweep_csv(const std::vector<SweepSeries>& series) {
         for (const double busy : r.busy) out += fmt::format("{:.1f},", busy);
         out += r.busiest + "," + quoted(r.error) + "\n";
       } else if (!r.error.empty()) {
-        out += key + fmt::format("{},,,,,,,,,,{}\n", r.bytes, quoted(r.error));
+        out += key + std::to_string(r.bytes) + std::string(kPointSize - 1, ',') + quoted(r.error) +
+               "\n";
       }
     }
   }
@@ -198,7 +208,7 @@ std::string sweep_csv(const std::vector<SweepSeries>& series) {
 base::Result<size_t> take_measured(const std::string& csv, std::vector<SweepSeries>* series) {
   std::istringstream lines(csv);
   std::string line;
-  if (!std::getline(lines, line) || line != kHeader) {
+  if (!std::getline(lines, line) || line != header()) {
     return bad("--resume", "the CSV file is not one that this version writes");
   }
   size_t taken = 0;
@@ -208,7 +218,7 @@ base::Result<size_t> take_measured(const std::string& csv, std::vector<SweepSeri
       if (line.rfind(key, 0) != 0) continue;
       // Failures are quoted, or have no time; they are measured again.
       const std::vector<std::string> f = split(line.substr(key.size()), ',');
-      if (f.size() != kFields - kSize || f[1].empty() || !f.back().empty()) continue;
+      if (f.size() != kPointSize || f[1].empty() || !f.back().empty()) continue;
       const uint64_t bytes = std::strtoull(f[0].c_str(), nullptr, 10);
       for (SweepRow& r : s.rows) {
         if (r.bytes != bytes || r.measured()) continue;
@@ -217,9 +227,9 @@ base::Result<size_t> take_measured(const std::string& csv, std::vector<SweepSeri
         r.busbw = std::strtod(f[3].c_str(), nullptr);
         r.algorithm = f[4];
         for (size_t i = 0; i < r.busy.size(); ++i) {
-          r.busy.at(i) = std::strtod(f[5 + i].c_str(), nullptr);
+          r.busy.at(i) = std::strtod(f[kFirstBusy + i].c_str(), nullptr);
         }
-        r.busiest = f[9];
+        r.busiest = f[kFirstBusy + r.busy.size()];
         ++taken;
       }
     }

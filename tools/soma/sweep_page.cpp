@@ -55,8 +55,9 @@ std::string caveat(const std::vector<SweepSeries>& series, size_t missing) {
 
 constexpr const char* kNotes =
     "<p>GB/s is bus bandwidth. Busiest: the class of the resource that had work at hand for the "
-    "largest share of the time (link: a link or switch port; fabric: the ways between cores and "
-    "dies of a chip; hbm: an HBM stack; dma: a DMA engine). Latency: none had for a tenth of it.\n";
+    "largest share of the time (link: a link or switch port; die, cross: the way between two dies, "
+    "two cores of a chip; fabric: all DMA of a chip; hbm: an HBM stack; dma: a DMA engine). "
+    "Latency: none had for a tenth of it.\n";
 
 constexpr const char* kStyle =
     "body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:1180px;padding:0 1em}"

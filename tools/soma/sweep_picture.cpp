@@ -24,7 +24,7 @@ constexpr double kLine = 19;              // of the legend
 constexpr double kPanelWidth = 580;
 constexpr double kPanelHeight = 340;
 constexpr double kLeft = 62;
-constexpr double kRight = 18;
+constexpr double kRight = 30;
 constexpr double kTop = 32;
 constexpr double kBottom = 46;
 
