@@ -87,7 +87,8 @@ TEST(Sweep, ReportsSayWhatWasBusy) {
   const std::string report = R"({"activities": [{"name": "request", "total_ps": 9000},
       {"name": "barrier release", "total_ps": 1000}],
     "resources": [{"name": "d0.cross0to1", "busy_ps": 100}, {"name": "d0.die0to1", "busy_ps": 250},
-      {"name": "d0.dma3", "busy_ps": 400}, {"name": "d0.fabric", "busy_ps": 300}, {"name": "d0.dma32", "busy_ps": 990},
+      {"name": "d0.dma3", "busy_ps": 400},
+      {"name": "d0.fabric", "busy_ps": 300}, {"name": "d0.dma32", "busy_ps": 990},
       {"name": "d0.hbm0", "busy_ps": 501}, {"name": "d0.pcie.down", "busy_ps": 999},
       {"name": "link.d0-d1", "busy_ps": 700}, {"name": "switch.m.from.d0", "busy_ps": 725}]})";
   SweepRow row;
