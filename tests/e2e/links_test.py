@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Bytes on every direction of every link, as the machine counts them, against the formulas of
-collectives.md 2.5 to 2.15. Payload is what is not a signal (4 bytes each). links_test.py BUILD"""
+"""Bytes on every direction of every link, and accesses of memory, as the machine counts them,
+against the formulas of collectives.md 2.5 to 2.15. Payload is what is not a signal (4 bytes each).
+links_test.py BUILD"""
+import re
 import sys
 
 from bench import EndToEnd, main
@@ -30,18 +32,24 @@ def torus_links(source, target):
 
 
 class Links(EndToEnd):
-    def payload(self, platform, ranks, operation, algorithm=None, *options, **environment):
-        """By link direction or switch port: payload in chunks."""
+    def measured(self, platform, ranks, operation, algorithm=None, *options, operations=1,
+                 **environment):
+        """The report of nccom-test."""
         size = CHUNK * ranks
         if algorithm:
             environment["NCCOM_CC_ALGO"] = f"{operation}:{algorithm}"
         run = self.run_on(["--platform", platform, "--timing-only"],
                           [self.program("nccom-test"), "-r", str(ranks), "-b", str(size), "-e",
-                           str(size), "-n", "1", "-w", "0", "-d", "bf16", *options, operation],
+                           str(size), "-n", str(operations), "-w", "0", "-d", "bf16", *options,
+                           operation],
                           limit=90, **environment)
         self.assert_ok(run)
+        return run.report
+
+    def payload(self, *arguments, **more):
+        """By link direction or switch port: payload in chunks."""
         return {row["name"]: (row["bytes"] - 4 * row.get("signals", 0)) / CHUNK
-                for row in run.report["resources"] if row["name"].startswith(("link", "switch"))}
+                for row in self.measured(*arguments, **more)["resources"] if row["name"].startswith(("link", "switch"))}
 
     def check(self, where, links, rows):
         """rows: operation, algorithm, chunks that cross each of so many directions."""
@@ -112,6 +120,27 @@ class Slow(Links):
             ("allr", "mesh", 64), ("allg", "rdh", 15), ("redsct", "rdh", 15),
             ("alltoall", "mesh", 128), ("alltoall", "pairwise", 128),
             ("alltoall", "ring", sum(range(64)) / 4)])
+
+    def accesses(self, operation, algorithm):
+        """Reads and writes of memory per chunk of one more operation."""
+        totals = []
+        for operations in (1, 2):
+            report = self.measured(*TRN2, operation, algorithm, operations=operations)
+            counters = {row["name"]: row["value"] for row in report["counters"]}
+            memory = sum(row["bytes"] for row in report["resources"]
+                         if re.fullmatch(r"d\d+\.hbm\d+", row["name"]))
+            # A signal reads its word; register writes are nothing else here.
+            totals.append(memory - 4 * counters["register_writes"])
+        record = 64  # one more trigger in the program of each rank
+        return (totals[1] - totals[0] - record * 64) / (64 * CHUNK)
+
+    def test_memory_of_trn2(self):
+        """The own chunk is copied, too: ring, written with the first hop; KangaRing, on its own."""
+        for operation, algorithm, accesses in (
+                ("allg", "ring", 2 * 63 + 1), ("redsct", "ring", 3 * 64 - 1),
+                ("allg", "kangaring", 3 * 31 + 2 + 2), ("redsct", "kangaring", 4 * 32 - 1)):
+            with self.subTest(operation=operation, algorithm=algorithm):
+                self.assertEqual(self.accesses(operation, algorithm), accesses)
 
     def test_permute_on_trn2(self):
         ring = [(rank, (rank + 1) % 64, 64) for rank in range(64)]

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Several streams of collectives on the same cores, and collectives beside engines and the DMA of
 the program (collectives.md 3.5, 3.6). streams_test.py BUILD"""
+import json
 import random
 import sys
 
@@ -99,6 +100,25 @@ class Streams(Programs):
             for one, other in zip(spans, spans[1:]):
                 self.assertLess(one["stop"], other["start"])
 
+    def test_groups_take_turns_in_a_stream(self):
+        """Sums over rows, columns, rows, columns of eight ranks that start when they like."""
+        rows, columns = [[0, 1, 2, 3], [4, 5, 6, 7]], [[0, 4], [5, 1], [2, 6], [7, 3]]
+        programs = []
+        for rank in range(8):
+            program = Program(groups=[rows, columns], ranks=8)
+            names = ["x", *(f"b{i}" for i in range(3)), "y"]
+            for name in names:
+                program.variable(name, N, {"x": "input", "y": "output"}.get(name, "tmp-buf"))
+            program.delay("pool", 1 + 50 * (rank * 3 % 8))
+            for i in range(4):
+                program.collective("pool", ALL_REDUCE, names[i], names[i + 1], group=i % 2)
+            program.add("pool", "EVENT_SEMAPHORE $S[20]>=4")
+            programs.append(program)
+        inputs = [small_integers(rank, 0) for rank in range(8)]
+        self.execute(programs, ["--platform", "trn1.32xlarge"], {"x": inputs}, executions=2)
+        for rank in range(8):
+            self.assertEqual(self.output("y", rank), [8 * sum(column) for column in zip(*inputs)])
+
     def starts_in_any_order(self, platform, arch, lnc, ranks, groups, seed):
         """Every stream has groups of its own and begins on every rank when it likes."""
         dice = random.Random(seed)
@@ -145,8 +165,25 @@ class Streams(Programs):
         chips = [[4 * chip + core for core in range(4)] for chip in range(4)]
         across = [[4 * chip + core for chip in range(4)] for core in range(4)]
         pairs = [[r, 15 - r] for r in range(8)]
+        # Among them four rings of one rank per chip beside a mesh, once a deadlock (runtime 2.30).
         self.starts_in_any_order("trn2.48xlarge", "trn2", 2, 16,
                                  [[list(range(16))], chips, across, pairs], seed=1)
+
+
+    def test_streams_of_nccom_test(self):
+        """Four operations at once on the ranks of four devices, with checked data."""
+        groups = {"replica_groups": [[[4 * chip + core for chip in range(4)] for core in range(4)]]}
+        (self.directory / "groups.json").write_text(json.dumps(groups))
+        streams = [{"operation": "allr", "priority": 2},
+                   {"operation": "allg", "custom_replica_groups": "groups.json"},
+                   {"operation": "redsct", "ops_per_iter": 2, "priority": 3},
+                   {"operation": "alltoall"}]
+        (self.directory / "streams.json").write_text(json.dumps({"streams": streams}))
+        run = self.run_on(["--platform", "trn3-gen2-server"],
+                          [self.program("nccom-test"), "-r", "16", "-b", "64kb", "-e", "64kb", "-n",
+                           "3", "-w", "1", "-d", "fp32", "-c", "--streams-json", "streams.json"])
+        self.assert_ok(run)
+        self.assertEqual(run.output.count("Avg bus bandwidth"), 4)
 
 
 class Overlap(Programs):
@@ -205,7 +242,7 @@ class Overlap(Programs):
         self.shares(1 << 20, 1 << 22, 4096, 65536)
         self.shares(1 << 20, 5 << 22, 65536, 4096)
 
-    def two_streams(self, *priorities):
+    def two_streams(self, *priorities, **environment):
         """Equal operations that engines bound, on one chip of Trn3."""
         program = Program("trn3", lnc=2)
         for stream, priority in enumerate(priorities):
@@ -215,7 +252,7 @@ class Overlap(Programs):
                                stream=stream, priority=priority)
         for stream in range(len(priorities)):
             program.add("pool", f"EVENT_SEMAPHORE $S[{20 + stream}]>=1")
-        return self.timed(program, *SLOW, platform="trn3-gen2-server")[1]
+        return self.timed(program, *SLOW, platform="trn3-gen2-server", **environment)[1]
 
     def test_an_urgent_collective_overtakes(self):
         """It comes second, and waits for the packet in flight only: one of 16."""
@@ -227,6 +264,13 @@ class Overlap(Programs):
             late, urgent = self.two_streams(*priorities)
             self.assertAlmostEqual(urgent / alone, 1, delta=0.1)
             self.assertAlmostEqual(late / alone, 2, delta=0.1)
+
+    def test_packet_sizes_of_streams_set_their_shares(self):
+        """The published setting for tensor parallelism on stream 0 and FSDP on stream 1."""
+        [alone] = self.two_streams(0)
+        first, second = self.two_streams(0, 0, NEURON_RT_DBG_CC_DMA_PACKET_SIZE="65536,4096")
+        self.assertAlmostEqual(first / alone, 17 / 16, delta=0.02)
+        self.assertAlmostEqual(second / alone, 2, delta=0.05)
 
     def test_no_priorities_before_trn3(self):
         program = self.work(64)
