@@ -33,9 +33,9 @@ def torus_links(source, target):
 
 class Links(EndToEnd):
     def measured(self, platform, ranks, operation, algorithm=None, *options, operations=1,
-                 **environment):
+                 chunk=CHUNK, **environment):
         """The report of nccom-test."""
-        size = CHUNK * ranks
+        size = chunk * ranks
         if algorithm:
             environment["NCCOM_CC_ALGO"] = f"{operation}:{algorithm}"
         run = self.run_on(["--platform", platform, "--timing-only"],
@@ -46,10 +46,11 @@ class Links(EndToEnd):
         self.assert_ok(run)
         return run.report
 
-    def payload(self, *arguments, **more):
+    def payload(self, *arguments, chunk=CHUNK, **more):
         """By link direction or switch port: payload in chunks."""
-        return {row["name"]: (row["bytes"] - 4 * row.get("signals", 0)) / CHUNK
-                for row in self.measured(*arguments, **more)["resources"] if row["name"].startswith(("link", "switch"))}
+        report = self.measured(*arguments, chunk=chunk, **more)
+        return {row["name"]: (row["bytes"] - 4 * row.get("signals", 0)) / chunk
+                for row in report["resources"] if row["name"].startswith(("link", "switch"))}
 
     def check(self, where, links, rows):
         """rows: operation, algorithm, chunks that cross each of so many directions."""
@@ -59,9 +60,9 @@ class Links(EndToEnd):
                 self.assertEqual(len(payload), links)
                 self.assertEqual(set(payload.values()), {chunks})
 
-    def torus(self, where, transfers):
-        """What each link carries when rank r sends so many chunks to rank s: (r, s, chunks)."""
-        local = where[1] // 16
+    def torus(self, local, transfers):
+        """What each link carries when rank r sends so many chunks to rank s: (r, s, chunks).
+        `local`: ranks per chip."""
         loads = {}
         for source, target, chunks in transfers:
             for link in torus_links(source // local, target // local):
@@ -73,7 +74,7 @@ class Quick(Links):
     def test_trn1(self):
         self.check(TRN1, 64, [("allr", "ring", 2 * 31 / 4)])
         ring = [(rank, (rank + 1) % 32, 32) for rank in range(32)]
-        self.assertEqual(self.payload(*TRN1, "permute"), self.torus(TRN1, ring))
+        self.assertEqual(self.payload(*TRN1, "permute"), self.torus(2, ring))
 
     def test_inf2(self):
         # Two rings, one each way; a mesh takes the shorter way, half way round either of them.
@@ -81,6 +82,12 @@ class Quick(Links):
 
     def test_trn2(self):
         self.check(TRN2, 64, [("allr", "rdh", 2 * 15)])
+
+    def test_single_step_mesh(self):
+        """Below B* every rank gives its whole buffer, 16 chunks, to every other."""
+        all_pairs = [(r, s, 16) for r in range(16) for s in range(16)]
+        payload = self.payload("trn2.48xlarge", 16, "allr", "mesh", chunk=64)
+        self.assertEqual(payload, self.torus(4, all_pairs))
 
     def test_trn3(self):
         # Each port: what the four ranks of a chip get from the twelve others.
@@ -142,9 +149,17 @@ class Slow(Links):
             with self.subTest(operation=operation, algorithm=algorithm):
                 self.assertEqual(self.accesses(operation, algorithm), accesses)
 
+    def test_physical_cores_of_trn2(self):
+        """128 ranks at LNC=1; a KangaRing has groups of four."""
+        for operation, algorithm, chunks in (("allr", "ring", 2 * 127 / 4), ("allr", "rdh", 60),
+                                             ("allg", "kangaring", 124 / 4)):
+            payload = self.payload("trn2.48xlarge", 128, operation, algorithm,
+                                   NEURON_LOGICAL_NC_CONFIG="1")
+            self.assertEqual(set(payload.values()), {chunks})
+
     def test_permute_on_trn2(self):
         ring = [(rank, (rank + 1) % 64, 64) for rank in range(64)]
-        self.assertEqual(self.payload(*TRN2, "permute"), self.torus(TRN2, ring))
+        self.assertEqual(self.payload(*TRN2, "permute"), self.torus(4, ring))
 
     def test_all_to_all_by_chips(self):
         """128 ranks: blocks for a chip go together to one of its ranks; the bytes are the same."""
