@@ -121,11 +121,11 @@ base::Result<Pairs> pairs_of(const neff::CollectiveOp& op, const neff::ReplicaGr
 bool same_operation(const neff::CollectiveOp& a, const neff::CollectiveOp& b) {
   return a.type == b.type && a.reduce == b.reduce && a.dtype == b.dtype &&
          a.group_id == b.group_id && a.stream_id == b.stream_id && a.priority == b.priority &&
-         a.source == b.source &&
-         a.source_offset == b.source_offset && a.source_bytes == b.source_bytes &&
-         a.second_source == b.second_source && a.second_source_offset == b.second_source_offset &&
-         a.root == b.root && a.destination == b.destination &&
-         a.destination_offset == b.destination_offset && a.destination_bytes == b.destination_bytes;
+         a.source == b.source && a.source_offset == b.source_offset &&
+         a.source_bytes == b.source_bytes && a.second_source == b.second_source &&
+         a.second_source_offset == b.second_source_offset && a.root == b.root &&
+         a.destination == b.destination && a.destination_offset == b.destination_offset &&
+         a.destination_bytes == b.destination_bytes;
 }
 
 // As reports spell it: "ALL_REDUCE".
