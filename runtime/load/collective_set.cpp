@@ -242,7 +242,11 @@ base::Status CollectiveSet::add_all() {
   const neff::Subgraph& sg = program_.subgraph();
   streams_.resize(core_.streams());
   const uint32_t used = streams_used(sg);
-  for (uint32_t s = 0; s < std::min<size_t>(used, streams_.size()); ++s) {
+  if (used > streams_.size()) {
+    return unsupported(NRT_INVALID, "Stream " + std::to_string(used - 1) + ": the core has " +
+                                        std::to_string(streams_.size()));
+  }
+  for (uint32_t s = 0; s < used; ++s) {
     streams_[s].cc = core_.stream_cc(s, used);
     streams_[s].cc.resize(std::min<size_t>(streams_[s].cc.size(), ccl::kMaxCcCores));
   }
@@ -255,10 +259,6 @@ base::Status CollectiveSet::add_all() {
 }
 
 base::Status CollectiveSet::check_lane(const neff::CollectiveOp& op) const {
-  if (op.stream_id >= streams_.size()) {
-    return unsupported(NRT_INVALID, "Stream " + std::to_string(op.stream_id) + ": the core has " +
-                                        std::to_string(streams_.size()));
-  }
   if (op.priority != 0 && core_.map().gen != contract::Gen::kV4) {
     return unsupported(NRT_INVALID, "Collectives have priorities on NeuronCore-v4 and later only");
   }

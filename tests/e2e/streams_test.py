@@ -186,6 +186,16 @@ class Streams(Programs):
         self.assertEqual(run.output.count("Avg bus bandwidth"), 4)
 
 
+    def test_more_streams_than_cc_cores_are_refused(self):
+        program = Program()
+        for name in "ab":
+            program.variable(name, 64)
+        program.collective("pool", ALL_REDUCE, "a", "b", stream=3)
+        run = self.attempt(program, SMALL)
+        self.assertNotEqual(run.status, 0)
+        self.assertIn("Stream 3: the core has 2", run.output)
+
+
 class Overlap(Programs):
     """Times of collectives beside other work of the same cores; data do not matter."""
 
@@ -242,33 +252,39 @@ class Overlap(Programs):
         self.shares(1 << 20, 1 << 22, 4096, 65536)
         self.shares(1 << 20, 5 << 22, 65536, 4096)
 
-    def two_streams(self, *priorities, **environment):
-        """Equal operations that engines bound, on one chip of Trn3."""
+    def streams(self, *operations, **environment):
+        """Times of operations at once, (packets of an engine, priority) by stream, on a chip of
+        Trn3 whose engines bound them."""
         program = Program("trn3", lnc=2)
-        for stream, priority in enumerate(priorities):
-            program.variable(f"a{stream}", 1 << 23)
-            program.variable(f"b{stream}", 1 << 23)
+        for stream, (packets, priority) in enumerate(operations):
+            elements = packets * 65536 // 4 * 32  # of two cores with 16 engines
+            program.variable(f"a{stream}", elements)
+            program.variable(f"b{stream}", elements)
             program.collective("pool", "PERMUTE_IMPLICIT", f"a{stream}", f"b{stream}",
                                stream=stream, priority=priority)
-        for stream in range(len(priorities)):
+        for stream in range(len(operations)):
             program.add("pool", f"EVENT_SEMAPHORE $S[{20 + stream}]>=1")
         return self.timed(program, *SLOW, platform="trn3-gen2-server", **environment)[1]
 
     def test_an_urgent_collective_overtakes(self):
-        """It comes second, and waits for the packet in flight only: one of 16."""
-        [alone] = self.two_streams(0)
-        for times in (self.two_streams(0, 0), self.two_streams(2, 2)):
-            for time in times:
-                self.assertAlmostEqual(time / alone, 2, delta=0.1)
-        for priorities in ((3, 0), (2, 1)):
-            late, urgent = self.two_streams(*priorities)
-            self.assertAlmostEqual(urgent / alone, 1, delta=0.1)
-            self.assertAlmostEqual(late / alone, 2, delta=0.1)
+        """It comes second, and waits for the packet in flight only."""
+        [small] = self.streams((4, 0))
+        [large] = self.streams((16, 0))
+        packet = (large - small) / 12
+        for priority in (0, 2):
+            late, urgent = self.streams((16, priority), (4, priority))
+            self.assertGreater(urgent, small + 3.5 * packet)  # in turns
+            self.assertAlmostEqual(late, large + small, delta=packet)
+        for low, high in ((3, 0), (2, 1)):
+            late, urgent = self.streams((16, low), (4, high))
+            self.assertLess(urgent, small + 1.2 * packet)
+            self.assertAlmostEqual(late, large + small, delta=packet)
 
     def test_packet_sizes_of_streams_set_their_shares(self):
         """The published setting for tensor parallelism on stream 0 and FSDP on stream 1."""
-        [alone] = self.two_streams(0)
-        first, second = self.two_streams(0, 0, NEURON_RT_DBG_CC_DMA_PACKET_SIZE="65536,4096")
+        [alone] = self.streams((16, 0))
+        sizes = {"NEURON_RT_DBG_CC_DMA_PACKET_SIZE": "65536,4096"}
+        first, second = self.streams((16, 0), (16, 0), **sizes)
         self.assertAlmostEqual(first / alone, 17 / 16, delta=0.02)
         self.assertAlmostEqual(second / alone, 2, delta=0.05)
 
