@@ -8,7 +8,7 @@ import sys
 from bench import EndToEnd, free_port
 
 HERE = pathlib.Path(__file__).resolve().parent
-FIRST_SEMAPHORE = 20  # of operations; those below belong to the copies of inputs and outputs
+FIRST_SEMAPHORE = 20  # one per stream; those below are for copies
 
 
 class Program:
@@ -35,11 +35,11 @@ class Program:
     def add(self, engine, line):
         self.text.setdefault(engine, []).append(line)
 
-    def copy(self, engine, source, target, semaphore, wait="", queues=16, size=None):
-        """Starts a copy; each of the queues adds 1 to the semaphore at its end."""
-        size = size or min(self.variables[source]["size"], self.variables[target]["size"])
+    def copy(self, engine, source, target, semaphore, wait=""):
+        """Starts a copy by 16 queues, each of which adds 1 to the semaphore at its end."""
+        size = self.variables[source]["size"]
         name = f"q{engine}{semaphore}"
-        self.queues[name] = {"type": "in", "num_queues": queues, "owner": engine,
+        self.queues[name] = {"type": "in", "num_queues": 16, "owner": engine,
                              "semaphore": semaphore}
         blocks = self.blocks.setdefault(engine, [])
         number = len(blocks) + 1
@@ -48,10 +48,9 @@ class Program:
              "to": target, "to_off": 0, "to_sizes": [size], "to_steps": [1]}]})
         self.add(engine, f"PSEUDO_DMA_TRIGGER {wait} {name} block_id={number}")
 
-    def collective(self, engine, kind, source, target, wait="", stream=0, group=0, priority=0,
-                   done=None):
+    def collective(self, engine, kind, source, target, wait="", stream=0, group=0, priority=0):
         """kind: text of ctype and op. Returns the semaphore that counts completions."""
-        done = FIRST_SEMAPHORE + stream if done is None else done
+        done = FIRST_SEMAPHORE + stream
         one, other = self.variables[source], self.variables[target]
         self.add(engine,
                  f"PSEUDO_TRIGGER_COLLECTIVE_2 {wait} $S[{done}]++@complete ctype={kind} "
