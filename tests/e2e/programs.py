@@ -113,7 +113,7 @@ class Programs(EndToEnd):
         result["run"] = run
         return result
 
-    def attempt(self, programs, options, inputs=None, executions=1, **environment):
+    def attempt(self, programs, options, inputs=None, executions=1, rings=False, **environment):
         """`programs`: one, or one per rank. `inputs`: by name a list of floats per rank."""
         if not isinstance(programs, list):
             programs = [programs] * programs.ranks
@@ -127,8 +127,8 @@ class Programs(EndToEnd):
         for name, ranks in (inputs or {}).items():
             for rank, values in enumerate(ranks):
                 (self.directory / f"{name}.{rank}").write_bytes(array.array("f", values).tobytes())
-        job = {"library": str(self.build / "lib" / "libnrt.so.1"), "executions": executions,
-               "neffs": [files[id(program)] for program in programs],
+        job = {"library": str(self.build / "lib" / "libnrt.so.1"),
+               "executions": executions, "rings": rings, "neffs": [files[id(program)] for program in programs],
                "inputs": sizes["input"], "outputs": sizes["output"]}
         (self.directory / "job.json").write_text(json.dumps(job))
         return self.run_on(options, [sys.executable, str(HERE / "ranks.py"), "job.json"],

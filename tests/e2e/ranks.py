@@ -1,10 +1,11 @@
 """Ranks of one program, as threads, over the public runtime API. Job: a JSON file with
 
-  {"library": "libnrt.so", "neffs": [path per rank], "executions": 1,
+  {"library": "libnrt.so", "neffs": [path per rank], "executions": 1, "rings": false,
    "inputs": {name: bytes}, "outputs": {name: bytes}}
 
 Input NAME of rank R is the file NAME.R, output NAME becomes NAME.R. Standard output: JSON, by rank
-the collectives as the device timed them (picoseconds), and the device memory of the rank's core.
+the collectives as the device timed them (picoseconds); if asked, which takes a while, the bytes of
+DMA rings on device 0.
 
 usage: ranks.py JOB"""
 import ctypes
@@ -14,7 +15,7 @@ import sys
 import threading
 
 NO_FRAMEWORK = 1
-CORES = pathlib.Path("/sys/devices/virtual/neuron_device")
+RINGS = "stats/memory_usage/device_mem/dma_rings/present"
 
 
 class Runtime:
@@ -103,12 +104,9 @@ def spans(events, ranks):
     return [sorted(each, key=lambda span: span["start"]) for each in lists]
 
 
-def memory():
-    """Present bytes of device memory by category, over all cores."""
-    sums = {}
-    for path in CORES.glob("neuron*/neuron_core*/stats/memory_usage/device_mem/*/present"):
-        sums[path.parent.name] = sums.get(path.parent.name, 0) + int(path.read_text())
-    return sums
+def rings():
+    device = pathlib.Path("/sys/devices/virtual/neuron_device/neuron0")
+    return sum(int((core / RINGS).read_text()) for core in device.glob("neuron_core*"))
 
 
 def main():
@@ -127,7 +125,8 @@ def main():
     for rank in ranks:
         if rank.error is not None:
             raise rank.error
-    print(json.dumps({"spans": spans(runtime.events(), len(ranks)), "memory": memory()}))
+    print(json.dumps({"spans": spans(runtime.events(), len(ranks)),
+                      "rings": rings() if job["rings"] else None}))
     runtime.nrt.nrt_close()
 
 

@@ -306,7 +306,7 @@ class Rings(Programs):
         for name in order:
             program.collective("pool", ALL_REDUCE, f"{name}in", f"{name}out")
         program.add("pool", f"EVENT_SEMAPHORE $S[20]>={len(order)}")
-        return self.execute(program, [*SMALL, "--timing-only"])["memory"]["dma_rings"]
+        return self.execute(program, [*SMALL, "--timing-only"], rings=True)["rings"]
 
     def test_equal_operations_share_rings(self):
         one = self.sizes("a")
