@@ -128,7 +128,8 @@ class Programs(EndToEnd):
             for rank, values in enumerate(ranks):
                 (self.directory / f"{name}.{rank}").write_bytes(array.array("f", values).tobytes())
         job = {"library": str(self.build / "lib" / "libnrt.so.1"),
-               "executions": executions, "rings": rings, "neffs": [files[id(program)] for program in programs],
+               "executions": executions, "rings": rings,
+               "neffs": [files[id(program)] for program in programs],
                "inputs": sizes["input"], "outputs": sizes["output"]}
         (self.directory / "job.json").write_text(json.dumps(job))
         return self.run_on(options, [sys.executable, str(HERE / "ranks.py"), "job.json"],
