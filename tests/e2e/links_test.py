@@ -182,6 +182,16 @@ class Slow(Links):
                 self.assertEqual(chunks, torus if a // 16 == b // 16 else cable, name)
             self.assertEqual(len(payload), 24)
 
+    def test_ultraserver(self):
+        """Sections of four chunks per rank. Inside a node RDH: 30 of them on each link. Between the
+        four nodes a mesh: a chunk to each other node, over 1, 2 and 1 cables, there and back, by
+        four ranks of a chip with two cables."""
+        payload = self.payload("trn2-ultraserver", 256, "allr", "hier", "-N", "4")
+        self.assertEqual(len(payload), 4 * 64 + 4 * 16 * 2)
+        for name, chunks in payload.items():
+            a, b = (int(end) // 16 for end in name.replace("link.d", "").split("-d"))
+            self.assertEqual(chunks, 30 * 4 if a == b else 2 * (1 + 2 + 1) * 4 / 2, name)
+
 
 if __name__ == "__main__":
     main(sys.argv)
