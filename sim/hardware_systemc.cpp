@@ -94,17 +94,17 @@ class SystemcHardware final : public Hardware {
     if (machine_.links() != nullptr) {
       machine_.links()->trace_last();
       for (const hw::BandwidthResource* each : machine_.links()->resources()) {
-        add_usage(report, *each);
+        add_usage(report, *each, each->signals());
       }
     }
   }
 
  private:
-  void add_usage(Report& report, const hw::BandwidthResource& resource) {
+  void add_usage(Report& report, const hw::BandwidthResource& resource, uint64_t signals = 0) {
     Usage& seen = usage_[resource.name()];
-    report.add_usage(resource.name(), resource.total_bytes() - seen.bytes,
-                     resource.busy_ps() - seen.busy);
-    seen = {resource.total_bytes(), resource.busy_ps()};
+    report.add_usage(resource.name(), {resource.total_bytes() - seen.bytes,
+                                       resource.busy_ps() - seen.busy, signals - seen.signals});
+    seen = {resource.total_bytes(), resource.busy_ps(), signals};
   }
 
   void collect_counters(Report& report) {

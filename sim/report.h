@@ -44,6 +44,7 @@ struct Durations {
 struct Usage {
   uint64_t bytes = 0;
   base::Ps busy = 0;
+  uint64_t signals = 0;  // of links: 4-byte writes to registers, part of `bytes`
 };
 
 struct Counter {
@@ -66,7 +67,7 @@ class Report {
   void add_activities(std::string_view kind, const Durations& durations);
   // The machine was not at rest for `duration` more: the base of every utilisation.
   void add_active_time(base::Ps duration) { active_ += duration; }
-  void add_usage(std::string_view resource, uint64_t bytes, base::Ps busy);
+  void add_usage(std::string_view resource, const Usage& more);
   void add_count(std::string_view counter, uint64_t value, std::string_view unit);
   // Bytes that timing-only did not move were read where they decide something.
   void add_elided(std::string_view what, uint64_t count);

@@ -24,6 +24,18 @@ void append(ccl::Blob* blob, uint32_t value) {
   base::store(blob->data() + at, value);
 }
 
+// Length of the shortest part that, repeated, is all of the sequence.
+size_t period_of(const std::vector<uint32_t>& sequence) {
+  for (size_t period = 1; period < sequence.size(); ++period) {
+    if (sequence.size() % period != 0) continue;
+    if (std::equal(sequence.begin() + static_cast<ptrdiff_t>(period), sequence.end(),
+                   sequence.begin())) {
+      return period;
+    }
+  }
+  return sequence.size();
+}
+
 }  // namespace
 
 base::Status CollectiveSet::finish() {
@@ -70,7 +82,7 @@ base::Status CollectiveSet::make_resources(Operation* operation) {
   for (uint32_t slot = 0; slot < r.cc_count; ++slot) {
     r.cc[slot].index = stream_core(op.stream_id, slot).index;
   }
-  r.queue = queue_of_stream(op.stream_id);
+  r.queue = lane(op).queue;
   r.weights = core_.weights();
   if (operation->request.kind == ccl::OpKind::kBarrier) return {};
   if (op.second_source) {
@@ -246,28 +258,29 @@ base::Status CollectiveSet::lower(std::vector<std::vector<ccl::RankResources>>* 
   return {};
 }
 
-// Per stream and engine: the operations of one execution one after the other; a stream of equal
-// operations needs only one.
+// Per lane and engine: the operations of one execution one after the other, once as far as they
+// repeat.
 base::Status CollectiveSet::make_rings() {
-  for (const Stream& stream : streams_) {
-    std::vector<uint32_t> sequence = stream.sequence;
-    if (sequence.empty()) continue;
-    if (std::all_of(sequence.begin(), sequence.end(),
-                    [&](uint32_t i) { return i == sequence[0]; })) {
-      sequence.resize(1);
+  for (const Lane& lane : lanes_) {
+    std::vector<uint32_t> sequence;
+    for (const uint32_t i : streams_[lane.stream].sequence) {
+      if (operations_[i].op->priority == lane.priority) sequence.push_back(i);
     }
+    sequence.resize(period_of(sequence));
     for (uint32_t e = 0; e < core_.dma_engines(); ++e) {
-      if (base::Status s = make_ring(e, sequence); !s.ok()) return s;
+      if (base::Status s = make_ring(e, lane, sequence); !s.ok()) return s;
     }
   }
   for (Operation& operation : operations_) operation.lowered.rings.clear();
   return {};
 }
 
-base::Status CollectiveSet::make_ring(uint32_t engine, const std::vector<uint32_t>& sequence) {
+base::Status CollectiveSet::make_ring(uint32_t engine, const Lane& lane,
+                                      const std::vector<uint32_t>& sequence) {
   HardwareQueue queue;
   queue.engine = engine;
-  queue.queue = operations_[sequence[0]].lowered.queue;
+  queue.queue = lane.queue;
+  queue.service_class = lane.priority;
   queue.s2m.receive = true;
   for (const uint32_t i : sequence) {
     for (const ccl::EngineRing& ring : operations_[i].lowered.rings) {

@@ -38,8 +38,6 @@ class CollectiveSet {
   // Highest queue of an engine that collectives leave to the program.
   static uint32_t last_free_queue(const neff::Subgraph& subgraph);
 
-  static uint32_t queue_of_stream(uint32_t stream);
-
   uint8_t barrier_semaphore() const { return barrier_semaphore_; }
   Prologue prologue(bool leader) const;
   void add_replacements(std::array<std::vector<Replacement>, contract::kEnginesPerNc>* lists) const;
@@ -101,6 +99,12 @@ class CollectiveSet {
     std::array<uint32_t, ccl::kMaxCcCores> base{};
     uint32_t allocated = 0;  // CC-cores that have them
   };
+  // What has a queue of its own on the rank's engines.
+  struct Lane {
+    uint32_t stream = 0;
+    uint32_t priority = 0;
+    uint32_t queue = 0;
+  };
   struct Stream {
     bool counted = true;             // every trigger runs once per execution
     std::vector<uint32_t> cc;        // indices in Core::cc_cores(); empty: unused
@@ -109,7 +113,10 @@ class CollectiveSet {
   };
 
   CollectiveSet(const LoadedProgram& program, std::shared_ptr<Communicator> communicator);
+  static std::vector<Lane> lanes_of(const neff::Subgraph& subgraph);
+  const Lane& lane(const neff::CollectiveOp& op) const;
   base::Status add_all();
+  base::Status check_lane(const neff::CollectiveOp& op) const;
   base::Status add(const neff::CollectiveOp& op);
   base::Result<uint32_t> find_group(const neff::CollectiveOp& op);
   base::Result<ccl::Completion> completion_of(const neff::CollectiveOp& op) const;
@@ -131,7 +138,7 @@ class CollectiveSet {
   base::Status place_program(CcCore* cc, ccl::CcProgram records, uint32_t op_index,
                              uint32_t* first);
   base::Status make_rings();
-  base::Status make_ring(uint32_t engine, const std::vector<uint32_t>& sequence);
+  base::Status make_ring(uint32_t engine, const Lane& lane, const std::vector<uint32_t>& sequence);
   base::Status read_overrides();
   ccl::PlanOptions plan_options(uint32_t stream) const;
 
@@ -141,6 +148,7 @@ class CollectiveSet {
   std::vector<Operation> operations_;
   std::vector<Group> groups_;
   std::vector<Stream> streams_;
+  std::vector<Lane> lanes_;
   std::vector<Semaphores> semaphores_;
   std::shared_ptr<const ccl::Overrides> overrides_;
   std::vector<HardwareQueue> queues_;

@@ -59,11 +59,11 @@ TEST_F(ReportTest, DoesNotDependOnTheOrderOfArrival) {
   a.add_activity("nc0.exec", 9);
   a.add_activity("nc10.exec", 1);
   a.add_activity("nc2.exec", 1);
-  a.add_usage("dma10", 64, 7);
-  a.add_usage("dma2", 1, 1);
-  b.add_usage("dma2", 1, 1);
-  b.add_usage("dma10", 32, 3);
-  b.add_usage("dma10", 32, 4);
+  a.add_usage("dma10", {64, 7});
+  a.add_usage("dma2", {1, 1});
+  b.add_usage("dma2", {1, 1});
+  b.add_usage("dma10", {32, 3});
+  b.add_usage("dma10", {32, 4});
   b.add_activity("nc2.exec", 1);
   b.add_activity("nc10.exec", 1);
   b.add_activity("nc0.exec", 9);
@@ -78,8 +78,8 @@ TEST_F(ReportTest, DoesNotDependOnTheOrderOfArrival) {
 
 TEST_F(ReportTest, UtilisationIsIntegerPartsOfTheActiveTime) {
   Report report = make();
-  report.add_usage("hbm0", 1000, 1);
-  report.add_usage("idle", 0, 0);
+  report.add_usage("hbm0", {1000, 1});
+  report.add_usage("idle", {0, 0});
   auto json = ordered_json::parse(report.to_json());
   EXPECT_EQ(json["resources"].size(), 1u);
   EXPECT_EQ(json["resources"][0]["utilisation_ppm"], 0u);
@@ -88,6 +88,17 @@ TEST_F(ReportTest, UtilisationIsIntegerPartsOfTheActiveTime) {
   json = ordered_json::parse(report.to_json());
   EXPECT_EQ(json["active_ps"], 3u);
   EXPECT_EQ(json["resources"][0]["utilisation_ppm"], 333333u);
+}
+
+TEST_F(ReportTest, LinksTellTheirSignals) {
+  Report report = make();
+  report.add_usage("link.d0-d1", {64, 7, 2});
+  report.add_usage("link.d0-d1", {4, 1, 1});
+  report.add_usage("link.d1-d0", {64, 7});
+  const auto json = ordered_json::parse(report.to_json());
+  EXPECT_EQ(json["resources"][0].dump(),
+            R"({"name":"link.d0-d1","bytes":68,"signals":3,"busy_ps":8,"utilisation_ppm":0})");
+  EXPECT_FALSE(json["resources"][1].contains("signals"));
 }
 
 TEST_F(ReportTest, OverridesAndEstimatesAreNamed) {

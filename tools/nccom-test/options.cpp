@@ -311,6 +311,9 @@ class Parser {
       o.csv_file = value;
     } else if (name == "--x-ops-per-iter") {
       o.ops_per_iter = count(s, value, 1);
+    } else if (name == "--x-priority") {
+      constexpr uint64_t kLeastUrgent = 3;
+      o.priority = static_cast<uint32_t>(number(s, value, 0, kLeastUrgent));
     } else if (name == "--x-operation") {
       operation_ = value;
     }

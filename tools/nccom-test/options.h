@@ -53,6 +53,7 @@ struct Options {
   RankLists groups;                // concurrent groups; they cover all ranks
   Pairs pairs;                     // permute, sendrecv: global ranks
   uint32_t ops_per_iter = 1;       // of this stream
+  uint32_t priority = 0;           // of this stream's operations: 0 (most urgent) to 3
   std::vector<uint32_t> parts{1};  // proportions of the parts of each operation
   bool unique_buffers = false;
   bool pin = false;

@@ -133,7 +133,8 @@ std::string operation_text(const Stream& s, uint32_t i) {
             " channel_id=0 stream_id=" + std::to_string(s.index) +
             " dst_var_id=" + std::to_string(buffer_id(s.index, pair, true)) +
             " dst_var_offset=" + std::to_string(out_offset) +
-            " dst_shape_reg=0 dst_pattern=" + pattern(out / element) + "\n";
+            " dst_shape_reg=0 dst_pattern=" + pattern(out / element) +
+            (s.o.priority == 0 ? "" : " priority=" + std::to_string(s.o.priority)) + "\n";
     in_offset += in;
     out_offset += out;
     ++issued;

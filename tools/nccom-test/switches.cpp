@@ -34,6 +34,8 @@ const std::vector<Switch>& switches() {
       {"", "--x-ops-per-iter", Arity::kOne, "N",
        "operations of a stream per iteration (default 1)"},
       {"", "--x-operation", Arity::kOne, "OP", "the operation, as an option"},
+      {"", "--x-priority", Arity::kOne, "P",
+       "0 (most urgent, default) to 3; from NeuronCore-v4 on"},
       {"", "--x-rank-start", Arity::kOne, "R", "first rank of this process (several processes)"},
       {"", "--x-local-ranks", Arity::kOne, "K", "ranks of this process (several processes)"},
       {"", "--unique-buff", Arity::kNone, "", "buffers of its own for every operation of a NEFF"},
