@@ -57,6 +57,12 @@ base::Result<Gathered> BootstrapState::collect(uint32_t ticket) {
   return base::Error{base::Fault::kIo, kNrtFailure, "bootstrap", "a peer left before it took part"};
 }
 
+base::Status BootstrapState::health() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (failure_) return *failure_;
+  return {};
+}
+
 void BootstrapState::wake() {
   const uint64_t one = 1;
   // The counter cannot overflow in practice, and a full one wakes all the same.
@@ -107,6 +113,12 @@ void BootstrapState::leave(uint32_t rank, uint32_t contributions) {
 uint32_t BootstrapState::contributions() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return next_ticket_;
+}
+
+std::optional<uint32_t> BootstrapState::awaited() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (next_result_ == next_ticket_) return std::nullopt;
+  return next_result_;
 }
 
 bool BootstrapState::has_left(uint32_t rank) {

@@ -28,6 +28,7 @@ class BootstrapState {
   base::Result<uint32_t> post(Blob blob);
   base::Result<Gathered> collect(uint32_t ticket);
   const wire::Table& table() const { return *table_; }
+  base::Status health();
   void stop();
 
   // I/O thread.
@@ -40,6 +41,8 @@ class BootstrapState {
   void leave(uint32_t rank, uint32_t contributions);
   bool has_left(uint32_t rank);
   uint32_t contributions();  // own, so far
+  // The first all-gather with an own contribution that is not complete.
+  std::optional<uint32_t> awaited();
   // Own contributions that are not sent yet; empty until the table is complete.
   std::deque<std::pair<uint32_t, Blob>> take_posted();
   // An all-gather that is complete; false if it is not the next one.

@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "neff_loader/neff.h"
 #include "runtime/collectives/ccl.h"
+#include "runtime/load/agreement.h"
 #include "runtime/load/communicator.h"
 #include "runtime/load/loaded_program.h"
 
@@ -124,7 +125,12 @@ class CollectiveSet {
   base::Status allocate(Semaphores* semaphores);
   Semaphores& semaphores_of(const Operation& operation);
   base::Status allocate_channels();
-  base::Status exchange(std::vector<std::vector<ccl::RankResources>>* by_operation);
+  base::Status do_finish();
+  base::Status prepare();
+  ProgramSummary summary() const;
+  base::Status agree(const ccl::Gathered& all);
+  base::Status exchange(const base::Status& prepared,
+                        std::vector<std::vector<ccl::RankResources>>* by_operation);
   base::Status lower(std::vector<std::vector<ccl::RankResources>>* by_operation);
   base::Status load_programs();
   base::Status load_barrier();
@@ -150,6 +156,7 @@ class CollectiveSet {
   uint32_t barrier_records_ = 0;
   bool barrier_reserved_ = false;
   bool finished_ = false;
+  base::Status failure_;  // of finish(): peers have given up, too
 };
 
 }  // namespace nrt
