@@ -4,10 +4,13 @@ other rank gets the documented status, ends, and the same cores compute right af
 in docs/collectives.md). ranks_test.py BIN"""
 import json
 import os
+import pathlib
+import re
 import signal
 import socket
 import subprocess
 import time
+import unittest
 
 from common import PATIENCE, Ended, FailureTest, descendants, kill_family, main, tool, BIN
 
@@ -16,6 +19,7 @@ HANG = "NRT_EXEC_HW_ERR_COLLECTIVES (1200)"
 FAILED = "NRT_FAILURE (1)"
 GONE = "connection closed by remote peer"
 CORES = 4  # of a process
+SLOW = bool(os.environ.get("SLOW_TESTS"))
 
 
 def free_port():
@@ -65,6 +69,10 @@ class RanksTest(FailureTest):
             variables["NEURON_RT_ROOT_COMM_ID"] = f"127.0.0.1:{port}"
         return self.start(tool("soma"), "exec", "--name", "f", "--", tool("nccom-test"),
                           *arguments, **variables)
+
+    def remove_logs(self, ended):
+        for name in re.findall(r"/tmp/nccom_test_log_\w+\.log", ended.out):
+            pathlib.Path(name).unlink(missing_ok=True)
 
     def assert_usable(self, ranks, first=0):
         result = self.finish(self.benchmark(first, ranks, "-r", ranks, "-b", "64kb", "-e", "64kb",
@@ -204,6 +212,243 @@ class Killed(RanksTest):
         for each in others:
             each.ends_with(HANG, words=("suspected hang in collectives operation 0 out of 1", GONE))
         self.assert_usable(16)
+
+    def test_in_the_middle_of_one(self):
+        # Requests, and deaths, get in between steps of 10 us; the operation takes some hundred.
+        self.take_down()
+        self.up("f", "--policy", "overlap")
+        *others, victim = self.ranks(2, 1, 2 << 20)
+        for word in ("ready", "loaded", "executed 1"):
+            for each in (*others, victim):
+                each.at(word).go()
+        time.sleep(0.1)
+        victim.kill()
+        for each in others:
+            ended = each.end()
+            self.assertLessEqual(each.statuses(ended), {HANG, "right (0)"}, ended)
+        self.assert_usable(2)
+
+
+class Disagree(RanksTest):
+    """Ranks that do not fit together learn it from their statuses, before a device waits."""
+
+    def setUp(self):
+        super().setUp()
+        self.up("f", "--platform", self.platform)
+
+    def benchmarks(self, *lines, firsts=(0, 1), count=1, variables=({}, {})):
+        port = free_port()
+        jobs = [self.benchmark(first, count, "-n", 1, "-w", 0, *line.split(), port=port,
+                               core=core * count, **more)
+                for core, (first, line, more) in enumerate(zip(firsts, lines, variables))]
+        return [self.finish(job) for job in jobs]
+
+    def assert_told(self, ended, *words):
+        for each in ended:
+            self.remove_logs(each)
+            self.assertEqual(each.code, 1, each)
+            self.assertIn("NRT_FAILURE (1)", each.err + each.out)
+            self.assert_lines(each.out + each.err, *words)
+
+    def test_programs(self):
+        one = "-r 2 -b 1kb -e 1kb -d fp32 allr"
+        differs = ("collective 0 of 1 differs: rank 0 has ", "; rank 1 has ", "ranks 0 and 1")
+        for other, words in (
+                ("-r 2 -b 1kb -e 1kb -d fp32 allg", ("all_reduce of", "all_gather of", *differs)),
+                ("-r 2 -b 1kb -e 1kb -d int32 allr", ("of float32", "of int32", *differs)),
+                ("-r 2 -b 2kb -e 2kb -d fp32 allr", ("1024 bytes", "2048 bytes", *differs)),
+                ("-r 2 -b 1kb -e 1kb -d fp32 -n 2 allr",
+                 ("mismatching number of cc ops, expected 1 received 2", "ranks 0 and 1"))):
+            with self.subTest(other=other):
+                self.assert_told(self.benchmarks(one, other), *words)
+
+    def test_groups(self):
+        line = "-r 4 -b 1kb -e 1kb allr"
+        two = line + " --data-parallel-dimension 2"
+        self.assert_told(self.benchmarks(line, two, firsts=(0, 2), count=2),
+                         "groups [0,1,2,3]", "groups [0,1],[2,3]")
+
+    def test_algorithms(self):
+        line = "-r 2 -b 1kb -e 1kb allr"
+        self.assert_told(self.benchmarks(line, line, variables=(
+            {"NCCOM_CC_ALGO": "allr:ring"}, {"NCCOM_CC_ALGO": "allr:mesh"})), "by ring", "by mesh")
+
+    def test_numbers_of_ranks(self):
+        self.assert_told(self.benchmarks("-r 2 -b 1kb -e 1kb allr", "-r 3 -b 1kb -e 1kb allr"),
+                         "a world of 3 ranks, the root has 2")
+
+    def test_one_number_twice(self):
+        line = "-r 3 -b 1kb -e 1kb allr"
+        self.assert_told(self.benchmarks(line, line, line, firsts=(0, 1, 1), variables=({},) * 3),
+                         "rank 1 is already here")
+
+    def test_orders(self):
+        triggers = [trigger("ALL_REDUCE", 1024, 1024), trigger("ALL_GATHER", 512, 1024)]
+        port = free_port()
+        ranks = [self.staged(self.collectives(f"order{rank}", order, [[[0, 1]]], 1024), 2, rank, 1,
+                             port) for rank, order in enumerate((triggers, triggers[::-1]))]
+        for each in ranks:
+            each.process.stdin.close()
+        for each in ranks:
+            each.ends_with(FAILED, words=("collective 0 of 2 differs: rank 0 has all_reduce",))
+        self.assert_usable(2)
+
+    def test_one_that_cannot_take_part(self):
+        """Another file for one rank: its algorithm is not eligible, so all ranks stop."""
+        ended = self.benchmarks("-r 2 -b 1kb -e 1kb allr", "-r 2 -b 1kb -e 1kb allr", variables=(
+            {}, {"NCCOM_CC_ALGO": "allr:kangaring"}))
+        for each in ended:
+            self.remove_logs(each)
+            self.assertEqual(each.code, 1, each)
+            self.assertIn("NRT_INVALID (2)", each.err)
+        self.assert_lines(ended[0].out, "Rank 1 cannot take part", "kangaring")
+
+
+class LinkDown(RanksTest):
+    """Ranks 0 to 3 are on chips 0 and 1; others on chips 4 and 5."""
+
+    JOB = ("-r", 4, "-b", "4mb", "-e", "4mb", "-n", 1, "-w", 0, "-d", "fp32", "--check", "allr")
+
+    def setUp(self):
+        super().setUp()
+        self.up("f", "--platform", self.platform)
+
+    def fault(self, state, *options, link="0-1"):
+        result = self.command(tool("soma"), "fault", "--name", "f", "--link", link, *options, state)
+        self.assertEqual((result.code, result.out, result.err), (0, "", ""))
+
+    def machine_log(self):
+        return (self.runtime / f"soma-{os.getuid()}-up-f" / "log").read_text()
+
+    def test_in_the_middle_of_a_collective(self):
+        self.fault("down", "--after-us", "50")
+        job = self.benchmark(0, 4, *self.JOB, NEURON_RT_EXEC_TIMEOUT="5")
+        self.wait_until(lambda: "link.d0-d1 is down" in self.machine_log(), "the machine's word")
+        self.assertIsNone(job.poll())
+        others = self.finish(self.benchmark(8, 4, *self.JOB))
+        self.assertEqual(others.code, 0, others)
+        ended = self.finish(job)
+        self.remove_logs(ended)
+        self.assertEqual(ended.code, 1, ended)
+        self.assertEqual(ended.err.count(HANG), 1, ended)  # once for all ranks
+        self.assertEqual(ended.out.count("suspected hang in collectives operation 0 out of 1"), 4)
+        self.assert_lines(self.machine_log(), "waiting", "d0.dma", "for a chip that is not connected")
+        self.fault("up")
+        self.assert_usable(4)
+
+    def test_back_in_time(self):
+        """Down and up again: nothing is lost, it takes as long as the link was away."""
+        tables = []
+        for _ in range(2):
+            self.fault("down", "--after-us", "50", link="link.d1-d0")
+            self.fault("up", "--after-us", "1050")
+            report = self.directory / "report"
+            ended = self.command(tool("soma"), "exec", "--name", "f", "--report", report, "--",
+                                 tool("nccom-test"), *self.JOB)
+            self.assertEqual(ended.code, 0, ended)
+            tables.append(ended.out)
+            read = json.loads(report.read_text())
+            self.assertEqual([row["name"] for row in read["faults"]],
+                             ["link.d1-d0 down", "link.d0-d1 up"])
+        self.assertEqual(tables[0], tables[1])
+        time_us = float(tables[0].splitlines()[1].split()[3])
+        self.assertGreater(time_us, 1050)
+        self.assertLess(time_us, 2000)
+
+
+class Vandal(RanksTest):
+    """A rank that writes garbage over what is its own may break its job, and nothing else."""
+
+    def setUp(self):
+        super().setUp()
+        self.up()
+
+    def scribble(self, what, seed):
+        port = free_port()
+        file = self.all_reduce(2)
+        preload = {"SCRIBBLE_WHAT": what, "SCRIBBLE_SEED": str(seed), "SCRIBBLE_CORE": "1"}
+        honest = self.staged(file, 2, 0, 1, port)
+        vandal = Staged(self, "f", ("sh", "-c", 'LD_PRELOAD="$LD_PRELOAD $0" exec "$@"',
+                                    BIN / "client/libscribble.so", STAGED, file, 2, 1, 1, 2),
+                        1, 1, port, preload)
+        for word in ("ready", "loaded"):
+            for each in (honest, vandal):
+                each.at(word).go()
+        vandal.at("executed 1").go().at("scribbled")
+        for each in (honest.at("executed 1"), vandal):
+            ended = each.end()
+            self.assertEqual(len(each.statuses(ended)), 1, ended)
+        self.assert_usable(2)
+
+    def test_programs_and_semaphores(self):
+        self.scribble("pocs", 1)
+
+    def test_rings_and_engines(self):
+        self.scribble("re", 1)
+
+    @unittest.skipUnless(SLOW, "slow")
+    def test_everything(self):
+        for seed in range(20):
+            for what in ("p", "o", "c", "s", "e", "r", "pocser"):
+                with self.subTest(what=what, seed=seed):
+                    self.scribble(what, seed)
+
+
+class Illegal(RanksTest):
+    def neff(self, triggers, groups, elements=1024):
+        return self.collectives(f"n{len(os.listdir(self.directory))}", triggers, groups, elements)
+
+    def test_programs(self):
+        self.up()
+        reduce = trigger("ALL_REDUCE", 1024, 1024)
+        inside = trigger("ALL_REDUCE", 512, 512).replace("dst_var_id=2 dst_var_offset=0",
+                                                         "dst_var_id=1 dst_var_offset=64")
+        invalid, resource = "NRT_INVALID (2)", "NRT_RESOURCE (4)"
+        for name, triggers, groups, status, words in (
+                ("overlapping lists", [reduce], [[[0, 1], [1, 0]]], invalid, "rank 1 twice"),
+                ("a rank twice", [reduce], [[[0, 0]]], invalid, "rank 0 twice"),
+                ("unequal lists", [reduce], [[[0, 1], [2]]], invalid, "unequal length"),
+                ("a rank beyond the world", [reduce], [[[0, 2]]], invalid, "rank 2 in a world of 2"),
+                ("not a member", [reduce], [[[1]]], resource, "does not have myself 0"),
+                ("no such group", [trigger("ALL_REDUCE", 1024, 1024, group=1)], [[[0, 1]]], invalid,
+                 "group"),
+                ("many groups", [trigger("ALL_REDUCE", 1024, 1024, group=i) for i in range(17)],
+                 [[[0, 1]]] * 17, resource, "16"),
+                ("stream 4", [trigger("ALL_REDUCE", 1024, 1024, stream=4)], [[[0, 1]]], invalid,
+                 "tream"),
+                ("not divisible", [trigger("REDUCE_SCATTER", 1023, 512)], [[[0, 1]]], invalid,
+                 "REDUCE_SCATTER"),
+                ("partly in place", [inside], [[[0, 1]]], invalid, "overlap")):
+            with self.subTest(name):
+                file = self.neff(triggers, groups)
+                port = free_port()
+                ranks = [self.staged(file, 2, first, 1, port) for first in (0, 1)]
+                for each in ranks:
+                    each.process.stdin.close()
+                ended = ranks[0].end()
+                self.assertEqual((ended.code, ranks[0].statuses(ended)), (1, {status}), ended)
+                self.assertIn(words, ended.out)
+                ranks[1].kill()
+
+    def test_arguments(self):
+        groups = self.directory / "groups.json"
+        groups.write_text(json.dumps({"replica_groups": [[[0, 1], [1]]]}))
+        for line, code, words in (
+                ("-r 2 -d float128 allr", 2, "invalid choice: 'float128'"),
+                ("-r 2 -b 2kb -e 1kb allr", 2, "is less than"),
+                ("-r 2 -b 1 -e 1gb -i 1 allr", 2, "1073741824 sizes; at most 100000"),
+                ("-r 2 -b 1kb -e 1gb -f 1 allr", 2, "-f/--stepfactor"),
+                ("-r 2 -b 400000gb -e 400000gb allr", 2, "invalid size value"),
+                (f"-r 2 --custom-replica-groups {groups} allr", 2, "--custom-replica-groups"),
+                ("-r 64 -b 1kb -e 1kb allr", 1, "64 ranks, but 2 NeuronCores are visible"),
+                ("-r 2 -b 200000gb -e 200000gb allr", 1, "1 errors found - test failed"),
+                ("-r 2 -b 1kb -e 200000gb -f 1000000000 -n 1 -w 0 allr", 1, "1 errors found"),
+                ("-r 2 -b 1kb -e 1kb -f 1073741824 -n 1 -w 0 allr", 0, "Avg bus bandwidth")):
+            with self.subTest(line=line):
+                ended = self.run_in_machine(tool("nccom-test"), *line.split())
+                self.remove_logs(ended)
+                self.assertEqual(ended.code, code, ended)
+                self.assertIn(words, ended.out + ended.err)
 
 
 if __name__ == "__main__":
