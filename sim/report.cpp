@@ -242,7 +242,6 @@ std::vector<std::string> Report::warnings() const {
     lines.push_back(std::to_string(accesses.reads) + " reads and " +
                     std::to_string(accesses.writes) + " writes of something unknown: " + name);
   }
-  add(faults_, "a fault that was asked for");
   if (slices_ != 0) {
     lines.push_back("the machine did not come to rest " + std::to_string(slices_) +
                     " times (time.slice_us); durations are not repeatable");

@@ -21,10 +21,10 @@ static const uint64_t kPrograms = 0x10000, kOperations = 0x4000, kSet = 0x1400;
 static const uint64_t kSemaphores = 0x02700000, kEngines = 0x02600000, kEngineStride = 0x10000;
 enum { kCcPerCore = 3, kRings = 64, kWords = 256 };
 
-typedef int (*copy_descriptors)(uint64_t, void*, uint64_t, uint32_t, int);
+typedef int (*copy_descriptors)(uint64_t, void*, uint64_t, uint32_t, enum neuron_dma_queue_type);
 static struct ring {
   uint64_t memory;
-  int type;
+  enum neuron_dma_queue_type type;
 } rings[kRings];
 static unsigned ring_count, executions;
 static uint64_t state;
@@ -83,7 +83,7 @@ static void* scribble(void* unused) {
 }
 
 int ndl_dma_copy_descriptors(uint64_t memory, void* buffer, uint64_t offset, uint32_t count,
-                             int type) {
+                             enum neuron_dma_queue_type type) {
   copy_descriptors next;
   *(void**)&next = dlsym(RTLD_NEXT, "ndl_dma_copy_descriptors");
   if (ring_count < kRings) rings[ring_count++] = (struct ring){memory, type};

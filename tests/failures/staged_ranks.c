@@ -4,9 +4,10 @@
  *   staged_ranks FILE.neff WORLD FIRST COUNT EXECUTIONS
  *
  * Ranks FIRST to FIRST + COUNT - 1 are threads of this process, on its first COUNT cores. Words:
- * "ready" (cores are up), "loaded", and "executed N" after each execution but the last. Then one
- * line per rank: its first status that is not success, or "right" or "wrong" for its sums. Exits
- * with 0 only if all are right. Uses only the public headers of libnrt. */
+ * "ready" (cores are up), "loaded", and "executed N" after each execution but the last; a rank that
+ * fails ends that. Then one line per rank: its first status that is not success, or "right" or
+ * "wrong" for its sums. Exits with 0 only if all are right. Uses only the public headers of libnrt.
+ */
 #include <nrt/nrt.h>
 #include <nrt/nrt_experimental.h>
 #include <pthread.h>
@@ -75,6 +76,12 @@ static void write_input(struct rank* r) {
   free(data);
 }
 
+static int any_failed(int count) {
+  int failed = 0;
+  for (int i = 0; i < count; ++i) failed += ranks[i].status != NRT_SUCCESS;
+  return failed != 0;
+}
+
 static int report(int count) {
   int bad = 0;
   for (int i = 0; i < count; ++i) {
@@ -108,7 +115,7 @@ int main(int argc, char** argv) {
   }
   stage("loaded");
   const int executions = atoi(argv[5]);
-  for (int n = 1; n <= executions; ++n) {
+  for (int n = 1; n <= executions && !any_failed(count); ++n) {
     pthread_t threads[kMost];
     for (int i = 0; i < count; ++i) pthread_create(&threads[i], NULL, execute, &ranks[i]);
     for (int i = 0; i < count; ++i) pthread_join(threads[i], NULL);
