@@ -4,7 +4,7 @@
  * its DMA rings, as far as the driver lets it. SCRIBBLE_CORE is the core's number on its device,
  * SCRIBBLE_DEVICE the device, SCRIBBLE_SEED what the garbage depends on, SCRIBBLE_WHAT a string of
  * the letters p (programs), o (operations), c (CC-core semaphores), s (semaphores), e (engines),
- * r (rings). */
+ * r (rings). With SCRIBBLE_FLIP one bit of every eighth word changes, but for rings. */
 #include <dlfcn.h>
 #include <ndl/ndl.h>
 #include <nrt/nrt.h>
@@ -45,6 +45,10 @@ static void fill(ndl_device_t* device, uint64_t at, uint32_t words) {
   for (uint32_t i = 0; i < words; ++i) {
     uint64_t address = device->csr_base[0] + at + 4 * i;
     uint32_t value = garbage();
+    if (getenv("SCRIBBLE_FLIP") != NULL) {
+      if (garbage() % 8 != 0 || ndl_bar_read(device, 0, &address, 1, &value) != 0) continue;
+      value ^= 1u << garbage() % 32;
+    }
     ndl_bar_write(device, 0, &address, 1, &value); /* what the driver refuses stays */
   }
 }
