@@ -208,8 +208,8 @@ RunOutcome Machine::run_to_quiescence(base::Ps slice) {
 
 std::vector<std::string> Machine::who_waits() {
   std::vector<std::string> lines;
-  for (auto& chip : state_->chips) chip->who_waits(lines);
   if (state_->links != nullptr) state_->links->who_waits(lines);
+  for (auto& chip : state_->chips) chip->who_waits(lines);
   return lines;
 }
 

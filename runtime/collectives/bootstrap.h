@@ -51,7 +51,9 @@ struct BootstrapOptions {
   uint32_t rank = 0;
   uint32_t world = 1;
   DeviceRecord record{};
-  std::function<void(const std::string&)> log;  // warnings; called from the background thread
+  // Called from the background thread: retries; who waits for whom, every `warn_every`.
+  std::function<void(const std::string&)> log;
+  std::function<void(const std::string&)> alarm;
   std::chrono::milliseconds warn_every{120000};
   std::chrono::milliseconds give_up{0};  // 0: wait for ever
   // How long another world may hold rank 0's port; after that there are two ranks 0.

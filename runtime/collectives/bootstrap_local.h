@@ -56,10 +56,10 @@ class Patience {
         std::chrono::steady_clock::now() - begin_);
     if (waited >= (warnings_ + 1) * o.warn_every) {
       ++warnings_;
-      state_->log("Timeout waiting for " + what_ + " (waited " +
-                  std::to_string(o.warn_every.count() / 1000) + " sec) - retrying; rank " +
-                  std::to_string(o.rank) + " of " + std::to_string(o.world) + " waits for " +
-                  for_whom_());
+      state_->alarm("Timeout waiting for " + what_ + " (waited " +
+                    std::to_string(o.warn_every.count() / 1000) + " sec) - retrying; rank " +
+                    std::to_string(o.rank) + " of " + std::to_string(o.world) + " waits for " +
+                    for_whom_());
     }
     if (o.give_up.count() == 0 || waited < o.give_up) return true;
     state_->fail(

@@ -145,4 +145,8 @@ void BootstrapState::log(const std::string& text) const {
   if (options_.log) options_.log(text);
 }
 
+void BootstrapState::alarm(const std::string& text) const {
+  if (options_.alarm) options_.alarm(text);
+}
+
 }  // namespace ccl

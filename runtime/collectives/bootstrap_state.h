@@ -48,6 +48,7 @@ class BootstrapState {
   // An all-gather that is complete; false if it is not the next one.
   bool deliver(uint32_t tag, Gathered gathered);
   void log(const std::string& text) const;
+  void alarm(const std::string& text) const;
 
  private:
   void wake();

@@ -373,7 +373,7 @@ TEST(Bootstrap, MissingPeersWarnAndTimeOut) {
   BootstrapOptions o = options(0, 4, root_on(free_port()));
   o.warn_every = std::chrono::milliseconds(200);
   o.give_up = std::chrono::milliseconds(900);
-  o.log = [&](const std::string& text) {
+  o.alarm = [&](const std::string& text) {
     if (text ==
         "Timeout waiting for incoming connection (waited 0 sec) - retrying; rank 0 of 4 "
         "waits for ranks 1, 3") {
@@ -393,14 +393,16 @@ TEST(Bootstrap, ARankThatDoesNotContributeIsNamed) {
   std::atomic<bool> peer_said{false};
   BootstrapOptions o = options(0, 3, "");
   o.warn_every = std::chrono::milliseconds(200);
-  o.log = [&](const std::string& text) {
+  o.alarm = [&](const std::string& text) {
     if (text.find("Timeout waiting for RX") == 0 && text.find("waits for rank 2") != text.npos) {
       root_said = true;
     }
   };
   BootstrapOptions p = options(1, 3, "");
   p.warn_every = o.warn_every;
-  p.log = [&](const std::string& text) { peer_said = text.find("rank 1 of 3 waits") != text.npos; };
+  p.alarm = [&](const std::string& text) {
+    peer_said = text.find("rank 1 of 3 waits") != text.npos;
+  };
   auto root = Bootstrap::open(o);
   auto peer = Bootstrap::open(p);
   auto silent = Bootstrap::open(options(2, 3, ""));

@@ -232,6 +232,28 @@ class Killed(RanksTest):
         self.assert_usable(8)
 
 
+@unittest.skipUnless(SLOW, "slow")
+class Missing(RanksTest):
+    """Processes that wait for ranks that never come: two minutes to the first line."""
+
+    def test_lines_and_interrupt(self):
+        self.up("f", "--platform", self.platform)
+        port = free_port()
+        jobs = [self.benchmark(rank, 1, "-r", 4, "-b", "1kb", "-e", "1kb", "allr", port=port)
+                for rank in (0, 2)]
+        time.sleep(123)
+        for job in jobs:
+            self.assertIsNone(job.poll())
+            job.send_signal(signal.SIGINT)
+        root, peer = [self.finish(job) for job in jobs]
+        self.assertEqual((root.code, peer.code), (130, 130), (root, peer))
+        self.assert_lines(root.out, "Timeout waiting for incoming connection (waited 120 sec) - "
+                          "retrying; rank 0 of 4 waits for ranks 1, 3")
+        self.assert_lines(peer.out, "Timeout waiting for RX (waited 120 sec) - retrying; rank 2 of 4 "
+                          "waits for the others, which rank 0 knows")
+        self.assert_usable(4)
+
+
 class Disagree(RanksTest):
     """Ranks that do not fit together learn it from their statuses, before a device waits."""
 
@@ -389,10 +411,11 @@ class Vandal(RanksTest):
 
     @unittest.skipUnless(SLOW, "slow")
     def test_everything(self):
-        for seed in range(20):
+        for seed in range(4):
             for what in ("p", "o", "c", "s", "e", "r", "pocser"):
-                with self.subTest(what=what, seed=seed):
-                    self.scribble(what, seed)
+                for flip in ({}, {"SCRIBBLE_FLIP": "1"}):
+                    with self.subTest(what=what, seed=seed, **flip):
+                        self.scribble(what, seed, **flip)
 
 
 class Illegal(RanksTest):
