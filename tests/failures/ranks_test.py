@@ -221,6 +221,21 @@ class Killed(RanksTest):
             each.ends_with(HANG, words=("suspected hang in collectives operation 0 out of 1", GONE))
         self.assert_usable(16)
 
+    def test_the_next_job_has_other_cores(self):
+        # Ranks 2 and 3 of the first job still stand at its barrier, on the core of rank 0.
+        first, second = self.ranks(4, 2)
+        for word in ("ready", "loaded"):
+            for each in (first, second):
+                each.at(word).go()
+        first.at("executed 1").kill()
+        second.ends_with(HANG, words=(GONE,))
+        file, port = self.all_reduce(4), free_port()
+        jobs = [self.staged(file, 4, 0, 2, port),
+                self.staged(file, 4, 2, 2, port, NEURON_RT_VISIBLE_CORES="8-9")]
+        for each in [each.free() for each in jobs]:
+            ended = each.end()
+            self.assertEqual((ended.code, each.statuses(ended)), (0, {"right (0)"}), ended)
+
     def test_in_the_middle_of_one(self):
         # Requests, and deaths, get in between steps of 10 us; the operation takes some hundred.
         self.take_down()
