@@ -93,6 +93,8 @@ class Bootstrap {
 
   // What has ended the job, if anything has: a rank that vanished, for one.
   base::Status health() const;
+  // Any thread: if a call waits for peers, it fails, and so do theirs.
+  void abandon(const std::string& why);
 
  private:
   class Impl;

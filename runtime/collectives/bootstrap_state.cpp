@@ -13,7 +13,9 @@ BootstrapState::BootstrapState(const BootstrapOptions& options, base::UniqueFd w
 
 base::Status BootstrapState::wait_ready() {
   std::unique_lock<std::mutex> lock(mutex_);
+  ++waiting_;
   changed_.wait(lock, [&] { return ready_ || failure_; });
+  --waiting_;
   if (failure_) return *failure_;
   return {};
 }
@@ -42,8 +44,10 @@ base::Result<Gathered> BootstrapState::collect(uint32_t ticket) {
   if (ticket >= next_ticket_) {
     return base::Error{base::Fault::kUsage, kNrtInvalid, "bootstrap", "unknown ticket"};
   }
+  ++waiting_;
   changed_.wait(lock,
                 [&] { return ticket < next_result_ || failure_ || ticket >= first_hopeless_; });
+  --waiting_;
   const auto it = results_.find(ticket);
   if (it != results_.end()) {
     Gathered result = it->second;
@@ -61,6 +65,11 @@ base::Status BootstrapState::health() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (failure_) return *failure_;
   return {};
+}
+
+bool BootstrapState::waited_for() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return waiting_ != 0;
 }
 
 void BootstrapState::wake() {
@@ -96,6 +105,7 @@ void BootstrapState::fail(const base::Error& error) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!failure_) failure_ = error;
   changed_.notify_all();
+  wake();
 }
 
 bool BootstrapState::failed() {

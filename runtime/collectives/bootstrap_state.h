@@ -29,6 +29,7 @@ class BootstrapState {
   base::Result<Gathered> collect(uint32_t ticket);
   const wire::Table& table() const { return *table_; }
   base::Status health();
+  bool waited_for();  // a caller is in wait_ready() or collect()
   void stop();
 
   // I/O thread.
@@ -61,6 +62,7 @@ class BootstrapState {
   bool stop_ = false;
   std::shared_ptr<const wire::Table> table_;
   std::optional<base::Error> failure_;
+  uint32_t waiting_ = 0;  // callers
   std::vector<bool> left_;
   uint32_t first_hopeless_ = ~0u;  // somebody has left before this all-gather
   uint32_t next_ticket_ = 0;

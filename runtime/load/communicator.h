@@ -32,6 +32,10 @@ class Communicator {
   base::Status barrier();
   // What has ended the job, if anything has.
   base::Status health() const { return bootstrap_ ? bootstrap_->health() : base::Status(); }
+  // A call that waits for peers fails.
+  void abandon(const std::string& why) {
+    if (bootstrap_) bootstrap_->abandon(why);
+  }
 
  private:
   Communicator(const RankPosition& own, uint32_t rank, uint32_t world)
