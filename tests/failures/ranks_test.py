@@ -474,6 +474,8 @@ class Illegal(RanksTest):
                 ("-r 2 -b 400000gb -e 400000gb allr", 2, "invalid size value"),
                 (f"-r 2 --custom-replica-groups {groups} allr", 2, "--custom-replica-groups"),
                 ("-r 64 -b 1kb -e 1kb allr", 1, "64 ranks, but 2 NeuronCores are visible"),
+                ("-r 2 -b 1kb -e 1kb --x-ops-per-iter 1000 allr", 1,
+                 "1000 operations per iteration; at most 512"),
                 ("-r 2 -b 200000gb -e 200000gb allr", 1, "1 errors found - test failed"),
                 ("-r 2 -b 1kb -e 200000gb -f 1000000000 -n 1 -w 0 allr", 1, "1 errors found"),
                 ("-r 2 -b 1kb -e 1kb -f 1073741824 -n 1 -w 0 allr", 0, "Avg bus bandwidth")):
