@@ -160,11 +160,20 @@ class Staged:
 
 
 class Killed(RanksTest):
-    """16 ranks on eight devices, four in each process; the last process is killed."""
+    """2 to 16 ranks on one to eight devices, some in each process; one process is killed."""
 
     def setUp(self):
         super().setUp()
         self.machine = self.up("f", "--platform", self.platform)
+
+    def met(self, port, ranks):
+        """Waits until so many ranks have reached rank 0, which listens at the port."""
+        def connections():
+            lines = pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]
+            return sum(line.split()[2].endswith(f":{port:04X}") and line.split()[3] == "01"
+                       for line in lines)
+        self.wait_until(lambda: connections() == ranks, f"{ranks} connections", PATIENCE)
+        time.sleep(0.2)  # until they have said who they are
 
     def ranks(self, world=16, count=CORES, elements=4096, executions=2):
         port = free_port()
@@ -185,28 +194,29 @@ class Killed(RanksTest):
             self.assertEqual((ended.code, each.statuses(ended)), (0, {"right (0)"}), ended)
 
     def test_while_they_meet(self):
-        *others, victim, late = self.ranks()
+        *others, victim, late = self.ranks(8, 2)
         for each in (*others, victim, late):
             each.at("ready")
         for each in (*others, victim):
             each.go().at("loaded")
+        self.met(victim.port, 5)
         victim.kill()
         late.go().at("loaded")
         for each in (*others, late):
             each.ends_with(FAILED, words=(GONE,))
-        self.assert_usable(16)
+        self.assert_usable(8)
 
     def test_between_load_and_execution(self):
-        *others, victim = self.ranks()
+        *others, victim = self.ranks(8, 2)
         for each in (*others, victim):
             each.at("ready").go()
         for each in (*others, victim):
             each.at("loaded")
-        time.sleep(0.3)  # they meet in the background
+        self.met(victim.port, 7)
         victim.kill()
         for each in others:
             each.ends_with(FAILED, words=(GONE,))
-        self.assert_usable(16)
+        self.assert_usable(8)
 
     def test_between_executions(self):
         *others, victim = self.ranks()
