@@ -293,7 +293,7 @@ class Root {
   }
 
   std::string problem_of(const wire::Hello& hello) {
-    if (state_->failed()) return why_;
+    if (state_->failed()) return why_.empty() ? "rank 0 has given up" : why_;
     std::string problem = wire::check_hello(hello, state_->options().world);
     const bool taken = hello.rank == 0 ||
                        std::any_of(members_.begin(), members_.end(),

@@ -4,8 +4,8 @@
 // Work is split in two: create() does what needs no peer (operation numbers); finish(), at the
 // first execution, learns where the peers are, chooses algorithms, allocates semaphores and channel
 // buffers, exchanges addresses, sees that the programs of all ranks fit together (agreement.h),
-// lowers, and loads. So one thread may load several ranks one after the other (nrt-api.md 10.3), and
-// a lack of semaphores shows at the first execution.
+// lowers, and loads. So one thread may load several ranks one after the other (nrt-api.md 10.3),
+// and a lack of semaphores shows at the first execution.
 // Own: operands that are inputs or outputs are exchanged once, so they must stay the same tensors.
 // An implicit permute sends to the next rank of the group.
 // Missing (typed Unsupported): streams above the number of stream CC-cores, one stream fed by
