@@ -146,6 +146,10 @@ void Report::add_late_faults(uint64_t count) {
   if (count != 0) repeatable_ = false;
 }
 
+void Report::add_fault(std::string_view what, uint64_t count) {
+  faults_[std::string(what)] += count;
+}
+
 void Report::set_failure(const base::Error& error) {
   failure_ = base::to_string(error.fault);
   failure_text_ = error.message();
@@ -208,6 +212,7 @@ std::string Report::to_json() const {
                         {"unsupported", counts(unsupported_)},
                         {"inert_registers", counts(inert_)},
                         {"unknown", unknown}};
+  report["faults"] = counts(faults_);
   report["failure"] = nullptr;
   if (!failure_.empty()) report["failure"] = {{"fault", failure_}, {"what", failure_text_}};
   return report.dump(1) + "\n";

@@ -83,6 +83,8 @@ class Report {
   void add_slices(uint64_t count);
   // Links taken down or up while the machine was at work; such a run is not repeatable.
   void add_late_faults(uint64_t count);
+  // A part of the machine failed, or works again: "link.d0-d1 down".
+  void add_fault(std::string_view what, uint64_t count);
   void set_failure(const base::Error& error);
 
   std::string to_json() const;
@@ -116,6 +118,7 @@ class Report {
   Table<uint64_t> unsupported_;
   Table<uint64_t> inert_;
   Table<Accesses> unknown_;
+  Table<uint64_t> faults_;
   std::string failure_;  // fault name, empty if none
   std::string failure_text_;
 };

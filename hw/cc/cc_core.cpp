@@ -140,6 +140,7 @@ void CcCore::stop_processor() {
 
 void CcCore::reset() {
   stop_processor();
+  context_.barriers.clear(params_.chip, params_.topsp);
   firmware_.reset();
   semaphores_.reset();
   publish();

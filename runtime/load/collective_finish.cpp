@@ -1,4 +1,5 @@
-// Second half of CollectiveSet: exchange with the peers, lowering, loading.
+// Second half of CollectiveSet: what the operations need, lowering, loading. The exchange with the
+// peers between them is in collective_exchange.cpp.
 #include <algorithm>
 #include <cstring>
 
@@ -12,16 +13,9 @@ namespace nrt {
 namespace {
 
 constexpr uint64_t kChannelAlignment = 64;
-constexpr uint32_t kBlobVersion = 2;
 
 bool overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes) {
   return a < b + b_bytes && b < a + a_bytes;
-}
-
-void append(ccl::Blob* blob, uint32_t value) {
-  const size_t at = blob->size();
-  blob->resize(at + sizeof value);
-  base::store(blob->data() + at, value);
 }
 
 // Length of the shortest part that, repeated, is all of the sequence.
@@ -40,17 +34,15 @@ size_t period_of(const std::vector<uint32_t>& sequence) {
 
 base::Status CollectiveSet::finish() {
   if (finished_) return {};
+  if (!failure_.ok()) return failure_;
+  failure_ = do_finish();
+  return failure_;
+}
+
+base::Status CollectiveSet::do_finish() {
   if (base::Status s = communicator_->wait_all(); !s.ok()) return s;
-  if (base::Status s = make_groups(); !s.ok()) return s;
-  if (base::Status s = read_overrides(); !s.ok()) return s;
-  for (Operation& operation : operations_) {
-    if (base::Status s = make_resources(&operation); !s.ok()) return s;
-    if (base::Status s = choose(&operation); !s.ok()) return s;
-  }
-  if (base::Status s = allocate_semaphores(); !s.ok()) return s;
-  if (base::Status s = allocate_channels(); !s.ok()) return s;
   std::vector<std::vector<ccl::RankResources>> by_operation;
-  if (base::Status s = exchange(&by_operation); !s.ok()) return s;
+  if (base::Status s = exchange(prepare(), &by_operation); !s.ok()) return s;
   if (base::Status s = lower(&by_operation); !s.ok()) return s;
   if (base::Status s = make_rings(); !s.ok()) return s;
   if (base::Status s = load_programs(); !s.ok()) return s;
@@ -58,6 +50,18 @@ base::Status CollectiveSet::finish() {
   finished_ = true;
   // No host barrier: peers touch this rank's semaphores only after its arrival at the device's one.
   return {};
+}
+
+// What a rank does before it says what it has.
+base::Status CollectiveSet::prepare() {
+  if (base::Status s = make_groups(); !s.ok()) return s;
+  if (base::Status s = read_overrides(); !s.ok()) return s;
+  for (Operation& operation : operations_) {
+    if (base::Status s = make_resources(&operation); !s.ok()) return s;
+    if (base::Status s = choose(&operation); !s.ok()) return s;
+  }
+  if (base::Status s = allocate_semaphores(); !s.ok()) return s;
+  return allocate_channels();
 }
 
 base::Status CollectiveSet::make_groups() {
@@ -193,48 +197,6 @@ base::Status CollectiveSet::allocate_channels() {
     const Group& group = groups_[operation.group];
     operation.resources.channel_buffer = group.channel.address();
     operation.resources.channel_bytes = group.channel_bytes;
-  }
-  return {};
-}
-
-base::Status CollectiveSet::exchange(std::vector<std::vector<ccl::RankResources>>* by_operation) {
-  const auto count = static_cast<uint32_t>(program_.subgraph().collectives.size());
-  ccl::Blob blob;
-  append(&blob, kBlobVersion);
-  append(&blob, count);
-  append(&blob, static_cast<uint32_t>(operations_.size()));
-  const size_t header = blob.size();
-  for (const Operation& operation : operations_) {
-    const std::vector<uint8_t> image = ccl::serialize(operation.resources);
-    blob.insert(blob.end(), image.begin(), image.end());
-  }
-  const size_t size = blob.size();
-  const size_t each = operations_.empty() ? 0 : (size - header) / operations_.size();
-  auto all = communicator_->all_gather(std::move(blob));
-  if (!all) return all.error();
-  by_operation->resize(operations_.size());
-  for (size_t i = 0; i < operations_.size(); ++i) {
-    (*by_operation)[i].resize(groups_[operations_[i].group].ranks.size());
-  }
-  for (uint32_t rank = 0; rank < all->size(); ++rank) {
-    const ccl::Blob& theirs = (*all)[rank];
-    const uint32_t received = theirs.size() >= header ? base::load<uint32_t>(theirs.data() + 4) : 0;
-    if (theirs.size() != size || base::load<uint32_t>(theirs.data()) != kBlobVersion ||
-        received != count) {
-      return error(NRT_FAILURE, "mismatching number of cc ops, expected " + std::to_string(count) +
-                                    " received " + std::to_string(received) + ". Check if ranks " +
-                                    std::to_string(communicator_->rank()) + " and " +
-                                    std::to_string(rank) + " are using the same neff");
-    }
-    for (size_t i = 0; i < operations_.size(); ++i) {
-      const Group& group = groups_[operations_[i].group];
-      const auto member = std::find(group.ranks.begin(), group.ranks.end(), rank);
-      if (member == group.ranks.end()) continue;
-      auto resources = ccl::deserialize(theirs.data() + header + i * each, each);
-      if (!resources) return resources.error();
-      const auto index = static_cast<size_t>(member - group.ranks.begin());
-      (*by_operation)[i][index] = *resources;
-    }
   }
   return {};
 }

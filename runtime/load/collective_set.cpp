@@ -17,6 +17,7 @@ namespace {
 constexpr uint32_t kCollectiveQueue = 15;
 constexpr uint32_t kFetchQueue = 14;
 constexpr size_t kMaxLanes = 8;  // half of the queues stay with the program
+constexpr size_t kMaxGroupSets = 16;  // collectives.md 1.8
 
 base::Error unsupported_type(const std::string& what) {
   return unsupported(NRT_INVALID, "Collective type " + what + " is not supported");
@@ -326,6 +327,12 @@ base::Result<uint32_t> CollectiveSet::find_group(const neff::CollectiveOp& op) {
   }
   auto list = ccl::group_of(groups.lists, communicator_->rank());
   if (!list) return list.error();
+  std::set<uint32_t> sets{op.group_id};
+  for (const Group& known : groups_) sets.insert(known.group_id);
+  if (sets.size() > kMaxGroupSets) {
+    return error(NRT_RESOURCE, "The program has more than " + std::to_string(kMaxGroupSets) +
+                                   " different replica groups");
+  }
   Group group;
   group.stream = op.stream_id;
   group.group_id = op.group_id;

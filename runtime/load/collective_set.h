@@ -3,8 +3,9 @@
 //
 // Work is split in two: create() does what needs no peer (operation numbers); finish(), at the
 // first execution, learns where the peers are, chooses algorithms, allocates semaphores and channel
-// buffers, exchanges addresses, lowers, and loads. So one thread may load several ranks one after
-// the other (nrt-api.md 10.3), and a lack of semaphores shows at the first execution.
+// buffers, exchanges addresses, sees that the programs of all ranks fit together (agreement.h),
+// lowers, and loads. So one thread may load several ranks one after the other (nrt-api.md 10.3),
+// and a lack of semaphores shows at the first execution.
 // Own: operands that are inputs or outputs are exchanged once, so they must stay the same tensors.
 // An implicit permute sends to the next rank of the group.
 // Missing (typed Unsupported): streams above the number of stream CC-cores, one stream fed by
@@ -21,6 +22,7 @@
 #include "base/error.h"
 #include "neff_loader/neff.h"
 #include "runtime/collectives/ccl.h"
+#include "runtime/load/agreement.h"
 #include "runtime/load/communicator.h"
 #include "runtime/load/loaded_program.h"
 
@@ -131,7 +133,12 @@ class CollectiveSet {
   base::Status allocate(Semaphores* semaphores);
   Semaphores& semaphores_of(const Operation& operation);
   base::Status allocate_channels();
-  base::Status exchange(std::vector<std::vector<ccl::RankResources>>* by_operation);
+  base::Status do_finish();
+  base::Status prepare();
+  ProgramSummary summary() const;
+  base::Status agree(const ccl::Gathered& all);
+  base::Status exchange(const base::Status& prepared,
+                        std::vector<std::vector<ccl::RankResources>>* by_operation);
   base::Status lower(std::vector<std::vector<ccl::RankResources>>* by_operation);
   base::Status load_programs();
   base::Status load_barrier();
@@ -158,6 +165,7 @@ class CollectiveSet {
   uint32_t barrier_records_ = 0;
   bool barrier_reserved_ = false;
   bool finished_ = false;
+  base::Status failure_;  // of finish(): peers have given up, too
 };
 
 }  // namespace nrt

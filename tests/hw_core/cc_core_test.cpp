@@ -121,6 +121,32 @@ TEST_F(CcCores, BarrierOpensOnlyWhenReleased) {
   EXPECT_FALSE(hub_.release_ready());
 }
 
+// A job that was given up stands at a barrier in the memory of a core that the next job resets.
+TEST_F(CcCores, ResetOfTheCellForgetsWhoWaits) {
+  const uint64_t cell = at(2, cc::kBarrier);
+  for (uint32_t t = 0; t < 3; ++t) {
+    load(t, {rec(Op::kBarrier, 2, cell), rec(Op::kSemAdd, 1, inc(3, t)), rec(Op::kDone)});
+    write(t, cc::kControl, 1);
+  }
+  write(0, cc::kTrigger, 0);
+  bench_.queue.run_all();
+  group_.core(2).reset();
+  EXPECT_EQ(read(2, cc::kBarrier), 0u);
+  write(2, cc::kControl, 1);
+  write(1, cc::kTrigger, 0);
+  bench_.queue.run_all();
+  EXPECT_FALSE(hub_.release_ready());
+  write(2, cc::kTrigger, 0);
+  bench_.queue.run_all();
+  EXPECT_TRUE(hub_.release_ready());
+  bench_.queue.run_all();
+  EXPECT_EQ(read(3, sem::kRead), 0u);
+  EXPECT_EQ(read(3, sem::kRead + 4), 1u);
+  EXPECT_EQ(read(3, sem::kRead + 8), 1u);
+  group_.core(0).reset();
+  EXPECT_EQ(status(0), CcStatus::kReset);
+}
+
 TEST_F(CcCores, BarrierMembersMustAgree) {
   const uint64_t cell = at(3, cc::kBarrier);
   for (uint32_t t = 0; t < 2; ++t) {

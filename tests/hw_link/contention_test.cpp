@@ -381,12 +381,17 @@ TEST(Faults, ALinkGoesDownAndUp) {
   }
 }
 
+bool set_up(Links& links, const char* name, bool up) {
+  const auto ends = links.ends_of(name);
+  return ends && links.set_up(ends->first, ends->second, up);
+}
+
 // Reads need the way back, and routes that pass the link are lost with it; a reset frees a queue.
 TEST(Faults, RoutesAreFixed) {
   NetBench b(graph(4, {{0, 1}, {1, 2}, {2, 3}, {3, 0}}));
   const bool by_one = b.links->way(0, 2, 0).hops[0] == b.links->resource("link.d0-d1");
   EXPECT_FALSE(b.links->set_up(0, 2, false)) << "no such link";
-  ASSERT_TRUE(b.links->set_up(by_one ? "link.d2-d1" : "link.d2-d3", false));
+  ASSERT_TRUE(set_up(*b.links, by_one ? "link.d2-d1" : "link.d2-d3", false));
   EXPECT_EQ(b.fabric(0).reach(b.hbm(2, 0), 4), Space::kNoLink) << "though the ring has another way";
   EXPECT_EQ(b.fabric(0).reach(b.hbm(by_one ? 1 : 3, 0), 4), Space::kHbm);
   auto q = b.queue(0, 0);
@@ -399,7 +404,7 @@ TEST(Faults, RoutesAreFixed) {
   b.ring(q);
   b.run();
   EXPECT_EQ(b.bytes_of(by_one ? "link.d1-d0" : "link.d3-d0"), kBytes);
-  ASSERT_TRUE(b.links->set_up(by_one ? "link.d1-d2" : "link.d3-d2", true));
+  ASSERT_TRUE(set_up(*b.links, by_one ? "link.d1-d2" : "link.d3-d2", true));
   EXPECT_EQ(b.fabric(0).reach(b.hbm(2, 0), 4), Space::kHbm);
 }
 

@@ -47,7 +47,7 @@ TEST_F(ReportTest, KeysComeInAFixedOrder) {
   for (const auto& [key, value] : json.items()) keys.push_back(key);
   EXPECT_THAT(keys, ElementsAre("schema", "platform", "durations", "timing", "policy", "repeatable",
                                 "timing_only", "slices", "active_ps", "activities", "resources",
-                                "counters", "fidelity", "failure"));
+                                "counters", "fidelity", "faults", "failure"));
   EXPECT_EQ(json["schema"], "report/1");
   EXPECT_EQ(json["platform"], "trn1.2xlarge");
   EXPECT_TRUE(json["failure"].is_null());
@@ -123,6 +123,7 @@ TEST_F(ReportTest, FidelityAndWarnings) {
   report.add_unknown("bar0+0x123", 1, 0);
   report.add_unknown("bar0+0x123", 0, 3);
   report.add_slices(1);
+  report.add_fault("link.d0-d1 down", 1);
   report.set_failure({base::Fault::kProgram, 0, "m0.d0", "bad descriptor"});
   const auto json = ordered_json::parse(report.to_json());
   EXPECT_EQ(json["fidelity"]["exact"].size(), 2u);  // data was not computed
@@ -130,6 +131,7 @@ TEST_F(ReportTest, FidelityAndWarnings) {
   EXPECT_EQ(json["fidelity"]["unknown"].dump(), R"([{"name":"bar0+0x123","reads":1,"writes":3}])");
   EXPECT_EQ(json["fidelity"]["inert_registers"][0]["count"], 68u);
   EXPECT_EQ(json["repeatable"], false);
+  EXPECT_EQ(json["faults"].dump(), R"([{"name":"link.d0-d1 down","count":1}])");
   EXPECT_EQ(json["failure"]["fault"], "program");
   EXPECT_THAT(report.warnings(), ElementsAre(HasSubstr("branch"), HasSubstr("0x77"),
                                              HasSubstr("bar0+0x123"), HasSubstr("1 times")));

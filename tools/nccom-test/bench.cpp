@@ -146,7 +146,12 @@ class Bench::Impl {
       per_iteration =
           std::max(per_iteration, o.ops_per_iter * static_cast<uint32_t>(o.parts.size()));
     }
-    const uint32_t most = std::max(1u, kMaxOperations / per_iteration);
+    if (per_iteration > kMaxOperations) {
+      return base::Error{base::Fault::kUnsupported, 1, "nccom-test",
+                         std::to_string(per_iteration) + " operations per iteration; at most " +
+                             std::to_string(kMaxOperations)};
+    }
+    const uint32_t most = kMaxOperations / per_iteration;
     const uint32_t total = o_.iterations + o_.warmup;
     if (o_.repeat_neff && total > most) {
       return base::Error{base::Fault::kUnsupported, 1, "nccom-test",

@@ -12,6 +12,7 @@ namespace nccom {
 namespace {
 
 constexpr const char* kProgram = "nccom-test";
+constexpr uint64_t kMostSizes = 100000;  // in one table
 
 struct OperationName {
   const char* full;
@@ -417,6 +418,12 @@ class Parser {
       return error("argument -e/--maxbytes: " + std::to_string(o.max_bytes) +
                    " is less than -b/--minbytes " + std::to_string(o.min_bytes));
     }
+    const uint64_t steps =
+        o.step_factor != 0 || o.step_bytes == 0 ? 0 : (o.max_bytes - o.min_bytes) / o.step_bytes;
+    if (steps >= kMostSizes) {
+      return error("argument -i/--stepbytes: " + std::to_string(steps + 1) + " sizes; at most " +
+                   std::to_string(kMostSizes));
+    }
     if (o.repeat_neff && o.neff_iterations == 0) o.neff_iterations = 1;
     choose_groups();
     choose_pairs();
@@ -543,7 +550,9 @@ std::vector<uint64_t> size_list(const Options& o) {
   for (uint64_t size = o.min_bytes; size <= o.max_bytes;) {
     out.push_back(std::max<uint64_t>(1, (size + unit - 1) / unit) * unit);
     if (o.step_factor != 0) {
-      size = std::max<uint64_t>(size, 1) * o.step_factor;
+      size = std::max<uint64_t>(size, 1);
+      if (size > o.max_bytes / o.step_factor) break;  // a factor may be larger than any size
+      size *= o.step_factor;
     } else {
       size += step;
     }

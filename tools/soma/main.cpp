@@ -12,6 +12,7 @@ namespace soma {
 namespace {
 
 constexpr size_t kSuggestions = 6;
+constexpr uint64_t kMaxAfterUs = 1'000'000'000;  // of simulated time
 
 void add_device_options(CLI::App& app, MachineOptions& options) {
   app.add_option("--platform", options.platform, "name of a platform or path of a .json file")
@@ -138,6 +139,10 @@ class CommandLine {
         ->add_option("--link", fault_options_.link,
                      "two chips (0-1) or a name of the report (link.d0-d1)")
         ->required();
+    fault_
+        ->add_option("--after-us", fault_options_.after_us,
+                     "not now but once, this long after the next on-device barrier opens")
+        ->check(CLI::Range(uint64_t{0}, kMaxAfterUs));
     fault_->add_option("state", fault_state_, "down or up")
         ->required()
         ->check(CLI::IsMember({"down", "up"}));
