@@ -185,6 +185,16 @@ base::Status CollectiveSet::allocate_channels() {
   return {};
 }
 
+// By group: the index in it of every rank of the world, -1 for those outside.
+std::vector<std::vector<int64_t>> CollectiveSet::member_places() const {
+  std::vector<std::vector<int64_t>> places;
+  for (const Group& group : groups_) {
+    std::vector<int64_t>& of = places.emplace_back(communicator_->world(), -1);
+    for (size_t i = 0; i < group.ranks.size(); ++i) of[group.ranks[i]] = static_cast<int64_t>(i);
+  }
+  return places;
+}
+
 base::Status CollectiveSet::exchange(std::vector<std::vector<ccl::RankResources>>* by_operation) {
   const auto count = static_cast<uint32_t>(program_.subgraph().collectives.size());
   ccl::Blob blob;
@@ -204,6 +214,7 @@ base::Status CollectiveSet::exchange(std::vector<std::vector<ccl::RankResources>
   for (size_t i = 0; i < operations_.size(); ++i) {
     (*by_operation)[i].resize(groups_[operations_[i].group].ranks.size());
   }
+  const std::vector<std::vector<int64_t>> places = member_places();
   for (uint32_t rank = 0; rank < all->size(); ++rank) {
     const ccl::Blob& theirs = (*all)[rank];
     const uint32_t received = theirs.size() >= header ? base::load<uint32_t>(theirs.data() + 4) : 0;
@@ -215,13 +226,11 @@ base::Status CollectiveSet::exchange(std::vector<std::vector<ccl::RankResources>
                                     std::to_string(rank) + " are using the same neff");
     }
     for (size_t i = 0; i < operations_.size(); ++i) {
-      const Group& group = groups_[operations_[i].group];
-      const auto member = std::find(group.ranks.begin(), group.ranks.end(), rank);
-      if (member == group.ranks.end()) continue;
+      const int64_t place = places[operations_[i].group][rank];
+      if (place < 0) continue;
       auto resources = ccl::deserialize(theirs.data() + header + i * each, each);
       if (!resources) return resources.error();
-      const auto index = static_cast<size_t>(member - group.ranks.begin());
-      (*by_operation)[i][index] = *resources;
+      (*by_operation)[i][static_cast<size_t>(place)] = *resources;
     }
   }
   return {};

@@ -124,6 +124,7 @@ class CollectiveSet {
   base::Status allocate(Semaphores* semaphores);
   Semaphores& semaphores_of(const Operation& operation);
   base::Status allocate_channels();
+  std::vector<std::vector<int64_t>> member_places() const;
   base::Status exchange(std::vector<std::vector<ccl::RankResources>>* by_operation);
   base::Status lower(std::vector<std::vector<ccl::RankResources>>* by_operation);
   base::Status load_programs();
