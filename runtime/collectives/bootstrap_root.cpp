@@ -309,8 +309,12 @@ class Root {
     if (h.rank != m->rank) return break_with(m, "speaks for another rank");
     if (h.type == static_cast<uint32_t>(Type::kBye)) {
       m->said_bye = true;
-      state_->leave(m->rank, next_tag_[m->rank]);
-      broadcast(m->rank, wire::make_message(Type::kBye, m->rank, next_tag_[m->rank]));
+      const uint32_t number = next_tag_[m->rank];
+      state_->leave(m->rank, number);
+      // Only the first all-gather that somebody misses matters.
+      if (number < first_missed_)
+        broadcast(m->rank, wire::make_message(Type::kBye, m->rank, number));
+      first_missed_ = std::min(first_missed_, number);
       return true;
     }
     if (h.type != static_cast<uint32_t>(Type::kBlob) || listener_.valid() ||
@@ -408,6 +412,7 @@ class Root {
   std::vector<uint32_t> next_tag_;  // contributions so far, by rank
   std::map<uint32_t, Gather> gathers_;
   uint32_t gathers_done_ = 0;
+  uint32_t first_missed_ = ~0u;  // of the all-gathers, by a rank that has left
 };
 
 }  // namespace

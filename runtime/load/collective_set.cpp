@@ -451,6 +451,7 @@ base::Status CollectiveSet::read_overrides() {
   if (const auto table = environment("NCCOM_CC_TABLE")) {
     text += (text.empty() ? "table:" : ",table:") + *table;
   }
+  if (text.empty()) return {};
   auto overrides = ccl::load_overrides(text);
   if (!overrides) return overrides.error();
   overrides_ = std::make_shared<const ccl::Overrides>(std::move(*overrides));

@@ -180,11 +180,12 @@ class Bench::Impl {
     if (!program) return program.error();
     std::vector<RankResult> results(o_.local_ranks);
     Agreement agreement(o_.local_ranks);
+    SharedCheck check;
     std::vector<std::thread> threads;
     for (uint32_t i = 0; i < o_.local_ranks; ++i) {
       threads.emplace_back([&, i] {
         if (o_.pin) pin(i);
-        results[i] = run_rank(work, *program, o_.rank_start + i, executions, &agreement);
+        results[i] = run_rank(work, *program, o_.rank_start + i, executions, &agreement, &check);
       });
     }
     for (std::thread& thread : threads) thread.join();

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "options.h"
 #include "program.h"
+#include "shared_check.h"
 
 namespace nccom {
 
@@ -34,7 +35,7 @@ class Agreement {
 // Runs in a thread of its own. A rank that
 // stops because of another reports success and no output.
 RankResult run_rank(const Workload& work, const Program& program, uint32_t rank,
-                    uint32_t executions, Agreement* agreement);
+                    uint32_t executions, Agreement* agreement, SharedCheck* check);
 
 // Outputs of the local ranks of a group must be equal bit for bit (all-reduce, all-gather).
 base::Status compare_ranks(const Workload& work, const std::vector<RankResult>& results);
