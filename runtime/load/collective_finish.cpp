@@ -5,6 +5,7 @@
 #include "contract/regs/cc.h"
 #include "contract/regs/sem.h"
 #include "driver/ndl/ndl.h"
+#include "runtime/collectives/schedule/cycles.h"
 #include "runtime/load/collective_set.h"
 #include "runtime/nrt/status.h"
 
@@ -30,6 +31,7 @@ base::Status CollectiveSet::finish() {
   if (finished_) return {};
   if (base::Status s = communicator_->wait_all(); !s.ok()) return s;
   if (base::Status s = make_groups(); !s.ok()) return s;
+  if (base::Status s = choose_rings(); !s.ok()) return s;
   if (base::Status s = read_overrides(); !s.ok()) return s;
   for (Operation& operation : operations_) {
     if (base::Status s = make_resources(&operation); !s.ok()) return s;
@@ -53,6 +55,21 @@ base::Status CollectiveSet::make_groups() {
     auto members = communicator_->group(group.ranks);
     if (!members) return members.error();
     group.members = std::move(*members);
+  }
+  return {};
+}
+
+// Implicit permutes: along the ring of their channel.
+base::Status CollectiveSet::choose_rings() {
+  for (Operation& operation : operations_) {
+    const neff::CollectiveOp& op = *operation.op;
+    if (op.type != neff::CollectiveType::kPermuteImplicit &&
+        op.type != neff::CollectiveType::kPermuteReduceImplicit) {
+      continue;
+    }
+    auto pairs = ccl::ring_pairs(groups_[operation.group].members, op.channel_id);
+    if (!pairs) return pairs.error();
+    operation.request.pairs = std::move(*pairs);
   }
   return {};
 }

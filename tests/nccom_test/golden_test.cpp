@@ -130,8 +130,8 @@ TEST(Golden, MovingOperations) {
   EXPECT_EQ(reinterpret_cast<const uint32_t*>(swapped.data())[1], input_element(o, 0, 1));
   o.operation = Operation::kSendRecv;
   o.pairs = {{0, 1}};
-  EXPECT_TRUE(receives(o, 1));
-  EXPECT_FALSE(receives(o, 0));
+  EXPECT_TRUE(receives(o, {0, 1}, 1));
+  EXPECT_FALSE(receives(o, {0, 1}, 0));
 }
 
 TEST(Golden, PartsAreOperationsOfTheirOwn) {

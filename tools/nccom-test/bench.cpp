@@ -171,15 +171,20 @@ class Bench::Impl {
   // One NEFF with the iterations of the run that begin at `first`.
   base::Status run(const Workload& work, uint32_t first, uint32_t executions,
                    std::vector<Measurement>* m) {
-    const base::Result<Program> program = make_program(work);
-    if (!program) return program.error();
+    std::vector<Program> programs;  // of every rank, or one for all
+    for (uint32_t i = 0; i < (rank_specific(work) ? o_.local_ranks : 1); ++i) {
+      base::Result<Program> program = make_program(work, o_.rank_start + i);
+      if (!program) return program.error();
+      programs.push_back(std::move(*program));
+    }
     std::vector<RankResult> results(o_.local_ranks);
     Agreement agreement(o_.local_ranks);
     std::vector<std::thread> threads;
     for (uint32_t i = 0; i < o_.local_ranks; ++i) {
       threads.emplace_back([&, i] {
         if (o_.pin) pin(i);
-        results[i] = run_rank(work, *program, o_.rank_start + i, executions, &agreement);
+        results[i] = run_rank(work, programs[i % programs.size()], o_.rank_start + i, executions,
+                              &agreement);
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -189,6 +194,7 @@ class Bench::Impl {
     }
     if (!events) return events.error();
     if (base::Status status = compare_ranks(work, results); !status) return status;
+    if (base::Status status = check_barriers(streams_, *events); !status) return status;
     return collect(*events, work, first, executions, m);
   }
 
