@@ -25,6 +25,7 @@ constexpr uint32_t kOutstanding = 128;
 constexpr uint64_t kMaxCount = 1u << 30;
 
 std::string pattern(uint64_t elements) {
+  if (elements == 0) return "[1][1]";  // of a barrier: not looked at
   if (elements < kMaxCount) return "[1][" + std::to_string(elements) + "]";
   uint64_t inner = kMaxCount;
   while (elements % inner != 0) inner /= 2;
