@@ -133,6 +133,11 @@ class Bench::Impl {
     return start_trace();
   }
 
+  void use(const std::vector<Options>& streams) {
+    streams_ = streams;
+    o_ = streams.front();
+  }
+
   base::Result<std::vector<Measurement>> measure(const std::vector<uint64_t>& sizes) {
     std::vector<Measurement> m(streams_.size());
     for (size_t s = 0; s < m.size(); ++s) m[s].size = sizes[s];
@@ -260,7 +265,7 @@ class Bench::Impl {
   }
 
   std::vector<Options> streams_;
-  const Options& o_;  // what concerns the job
+  Options o_;  // what concerns the job
   bool running_ = false;
   uint32_t cores_ = 0;
   uint32_t lnc_ = 1;
@@ -274,6 +279,10 @@ base::Result<std::unique_ptr<Bench>> Bench::open(const std::vector<Options>& str
   std::unique_ptr<Bench> bench(new Bench(streams));
   if (base::Status status = bench->impl_->start(); !status) return status.error();
   return bench;
+}
+
+void Bench::use(const std::vector<Options>& streams) {
+  impl_->use(streams);
 }
 
 base::Result<std::vector<Measurement>> Bench::measure(const std::vector<uint64_t>& sizes) {

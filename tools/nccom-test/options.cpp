@@ -326,6 +326,8 @@ class Parser {
       channels_ = static_cast<uint32_t>(number(s, value, 1, kMaxChannels));
     } else if (name == "--x-in-place") {
       o.in_place = true;
+    } else if (name == "--x-matrix") {
+      o.matrix = true;
     } else if (name == "--x-skew") {
       o.skew = count(s, value, 0);
     }
@@ -427,6 +429,7 @@ class Parser {
     std::string missing;
     // The streams name their operations; the command line is parsed again for each of them.
     if (!streams_.empty() && operation_.empty()) return;
+    if (operation_.empty() && o.matrix) operation_ = long_name(o.operation);
     if (operation_.empty()) missing = "operation";
     if (o.ranks == 0) missing += (missing.empty() ? "" : ", ") + std::string("-r/--nworkers");
     if (!missing.empty()) return error("the following arguments are required: " + missing);

@@ -76,6 +76,7 @@ struct Options {
   bool unique_buffers = false;
   bool pin = false;
   std::string csv_file;
+  bool matrix = false;  // every operation with every algorithm
   uint32_t nodes = 1;
   std::vector<std::string> hosts;
   bool slurm = false;

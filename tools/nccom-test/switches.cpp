@@ -40,6 +40,8 @@ const std::vector<Switch>& switches() {
       {"", "--x-channels", Arity::kOne, "N",
        "channels of an implicit permute, 1 to 4 (default 1): a part of the size on each"},
       {"", "--x-in-place", Arity::kNone, "", "results over inputs; every operation has its buffer"},
+      {"", "--x-matrix", Arity::kNone, "",
+       "every operation with every algorithm: data checked, a line each"},
       {"", "--x-skew", Arity::kOne, "N", "rank R begins R x N turns of an idle loop later"},
       {"", "--x-rank-start", Arity::kOne, "R", "first rank of this process (several processes)"},
       {"", "--x-local-ranks", Arity::kOne, "K", "ranks of this process (several processes)"},
