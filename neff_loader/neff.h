@@ -226,6 +226,7 @@ struct CollectiveOp {
   bool receive_displacements = false;
 
   uint32_t metadata_rows() const;
+  bool has_pairs() const;  // that the file names: not those of implicit permutes
 };
 
 // ---- Subgraphs and files ----

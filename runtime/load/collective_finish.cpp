@@ -6,6 +6,7 @@
 #include "contract/regs/cc.h"
 #include "contract/regs/sem.h"
 #include "driver/ndl/ndl.h"
+#include "runtime/collectives/schedule/cycles.h"
 #include "runtime/load/collective_set.h"
 #include "runtime/nrt/status.h"
 
@@ -55,6 +56,7 @@ base::Status CollectiveSet::do_finish() {
 // What a rank does before it says what it has.
 base::Status CollectiveSet::prepare() {
   if (base::Status s = make_groups(); !s.ok()) return s;
+  if (base::Status s = choose_rings(); !s.ok()) return s;
   if (base::Status s = read_overrides(); !s.ok()) return s;
   for (Operation& operation : operations_) {
     if (base::Status s = make_resources(&operation); !s.ok()) return s;
@@ -69,6 +71,21 @@ base::Status CollectiveSet::make_groups() {
     auto members = communicator_->group(group.ranks);
     if (!members) return members.error();
     group.members = std::move(*members);
+  }
+  return {};
+}
+
+// Implicit permutes: along the ring of their channel.
+base::Status CollectiveSet::choose_rings() {
+  for (Operation& operation : operations_) {
+    const neff::CollectiveOp& op = *operation.op;
+    if (op.type != neff::CollectiveType::kPermuteImplicit &&
+        op.type != neff::CollectiveType::kPermuteReduceImplicit) {
+      continue;
+    }
+    auto pairs = ccl::ring_pairs(groups_[operation.group].members, op.channel_id);
+    if (!pairs) return pairs.error();
+    operation.request.pairs = std::move(*pairs);
   }
   return {};
 }

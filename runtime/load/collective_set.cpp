@@ -93,12 +93,6 @@ base::Status check_circles(const Pairs& pairs) {
 base::Result<Pairs> pairs_of(const neff::CollectiveOp& op, const neff::ReplicaGroups& groups,
                              const neff::RankList& ranks) {
   Pairs pairs;
-  const auto count = static_cast<uint32_t>(ranks.size());
-  if (op.type == neff::CollectiveType::kPermuteImplicit ||
-      op.type == neff::CollectiveType::kPermuteReduceImplicit) {
-    for (uint32_t i = 0; i < count; ++i) pairs.emplace_back(i, (i + 1) % count);
-    return pairs;
-  }
   for (const auto& [source, target] : groups.source_target_pairs) {
     const auto from = std::find(ranks.begin(), ranks.end(), source);
     const auto to = std::find(ranks.begin(), ranks.end(), target);
@@ -121,7 +115,8 @@ base::Result<Pairs> pairs_of(const neff::CollectiveOp& op, const neff::ReplicaGr
 
 bool same_operation(const neff::CollectiveOp& a, const neff::CollectiveOp& b) {
   return a.type == b.type && a.reduce == b.reduce && a.dtype == b.dtype &&
-         a.group_id == b.group_id && a.stream_id == b.stream_id && a.priority == b.priority &&
+         a.group_id == b.group_id && a.channel_id == b.channel_id && a.stream_id == b.stream_id &&
+         a.priority == b.priority &&
          a.source == b.source && a.source_offset == b.source_offset &&
          a.source_bytes == b.source_bytes && a.second_source == b.second_source &&
          a.second_source_offset == b.second_source_offset && a.root == b.root &&
@@ -297,7 +292,7 @@ base::Status CollectiveSet::add(const neff::CollectiveOp& op) {
   operation.group = *group;
   const neff::RankList& ranks = groups_[*group].ranks;
   bool full = false;
-  if (request->kind == ccl::OpKind::kPermute || request->kind == ccl::OpKind::kPermuteReduce) {
+  if (op.has_pairs()) {
     auto pairs = pairs_of(op, program_.subgraph().cc.groups[op.group_id], ranks);
     if (!pairs) return pairs.error();
     operation.request.pairs = std::move(*pairs);
@@ -423,8 +418,9 @@ void CollectiveSet::add_replacements(
 
 bool CollectiveSet::fixes(uint32_t variable) const {
   return finished_ && std::any_of(operations_.begin(), operations_.end(), [&](const auto& o) {
-           return o.op->source == variable || o.op->destination == variable ||
-                  o.op->second_source == variable;
+           return o.request.kind != ccl::OpKind::kBarrier &&
+                  (o.op->source == variable || o.op->destination == variable ||
+                   o.op->second_source == variable);
          });
 }
 
@@ -447,6 +443,11 @@ std::vector<CollectiveSet::Issued> CollectiveSet::issued(uint32_t stream) const 
 
 // Once for all operations: programs and tables are files.
 base::Status CollectiveSet::read_overrides() {
+  const std::string strict = environment("NCCOM_CC_STRICT").value_or("0");
+  if (strict != "0" && strict != "1") {
+    return error(NRT_INVALID, "NCCOM_CC_STRICT is '" + strict + "'; it can be 0 or 1");
+  }
+  strict_ = strict == "1";
   std::string text = environment("NCCOM_CC_ALGO").value_or("");
   if (const auto table = environment("NCCOM_CC_TABLE")) {
     text += (text.empty() ? "table:" : ",table:") + *table;
@@ -461,6 +462,7 @@ base::Status CollectiveSet::read_overrides() {
 ccl::PlanOptions CollectiveSet::plan_options(uint32_t stream) const {
   ccl::PlanOptions options;
   options.overrides = overrides_;
+  options.schedule.strict = strict_;
   // A comma list gives one value per stream; the last one holds for the rest.
   const std::string list = environment("NEURON_RT_DBG_CC_DMA_PACKET_SIZE").value_or("");
   size_t at = 0;

@@ -7,7 +7,6 @@
 // lowers, and loads. So one thread may load several ranks one after the other (nrt-api.md 10.3),
 // and a lack of semaphores shows at the first execution.
 // Own: operands that are inputs or outputs are exchanged once, so they must stay the same tensors.
-// An implicit permute sends to the next rank of the group.
 // Missing (typed Unsupported): streams above the number of stream CC-cores, one stream fed by
 // several engines or by repeated triggers with operations that differ; variable-size
 // forms.
@@ -127,6 +126,7 @@ class CollectiveSet {
   CcCore& stream_core(uint32_t stream, uint32_t slot = 0) const;
   uint32_t trigger_word(const Operation& operation, uint32_t slot) const;
   base::Status make_groups();
+  base::Status choose_rings();
   base::Status make_resources(Operation* operation);
   base::Status choose(Operation* operation);
   base::Status allocate_semaphores();
@@ -158,6 +158,7 @@ class CollectiveSet {
   std::vector<Lane> lanes_;
   std::vector<Semaphores> semaphores_;
   std::shared_ptr<const ccl::Overrides> overrides_;
+  bool strict_ = false;
   std::vector<HardwareQueue> queues_;
   uint8_t barrier_semaphore_ = 0;
   uint32_t barrier_op_ = 0;
