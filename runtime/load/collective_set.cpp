@@ -16,7 +16,7 @@ namespace {
 // Conventions of docs/hardware-contract.md 7; further queues are taken from below.
 constexpr uint32_t kCollectiveQueue = 15;
 constexpr uint32_t kFetchQueue = 14;
-constexpr size_t kMaxLanes = 8;  // half of the queues stay with the program
+constexpr size_t kMaxLanes = 8;       // half of the queues stay with the program
 constexpr size_t kMaxGroupSets = 16;  // collectives.md 1.8
 
 base::Error unsupported_type(const std::string& what) {
@@ -116,8 +116,7 @@ base::Result<Pairs> pairs_of(const neff::CollectiveOp& op, const neff::ReplicaGr
 bool same_operation(const neff::CollectiveOp& a, const neff::CollectiveOp& b) {
   return a.type == b.type && a.reduce == b.reduce && a.dtype == b.dtype &&
          a.group_id == b.group_id && a.channel_id == b.channel_id && a.stream_id == b.stream_id &&
-         a.priority == b.priority &&
-         a.source == b.source && a.source_offset == b.source_offset &&
+         a.priority == b.priority && a.source == b.source && a.source_offset == b.source_offset &&
          a.source_bytes == b.source_bytes && a.second_source == b.second_source &&
          a.second_source_offset == b.second_source_offset && a.root == b.root &&
          a.destination == b.destination && a.destination_offset == b.destination_offset &&
