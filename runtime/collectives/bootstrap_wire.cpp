@@ -71,7 +71,7 @@ std::string check_hello(const Hello& hello, uint32_t world) {
     return "a world of " + std::to_string(hello.world) + " ranks, the root has " +
            std::to_string(world);
   }
-  if (hello.rank == 0 || hello.rank >= world) {
+  if (hello.rank >= world) {
     return "rank " + std::to_string(hello.rank) + " in a world of " + std::to_string(world);
   }
   return {};

@@ -217,11 +217,13 @@ class Execution {
         done += s.ended;
         all += s.expected;
       }
+      const base::Status health = program_.context().communicator->health();
       return error(NRT_EXEC_HW_ERR_COLLECTIVES,
                    "(FATAL-RT-UNDEFINED-STATE) missing collectives status on " + place +
                        ", model " + std::to_string(program_.context().model_id) +
                        " - suspected hang in collectives operation " + std::to_string(done) +
-                       " out of " + std::to_string(all),
+                       " out of " + std::to_string(all) +
+                       (health ? "" : "; " + health.error().what),
                    base::Fault::kProgram);
     }
     return error(NRT_TIMEOUT,
