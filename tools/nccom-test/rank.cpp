@@ -192,12 +192,6 @@ bool Agreement::vote(bool yes) {
 
 namespace {
 
-// Bits that must be the same at all ranks of a group.
-bool equal_everywhere(Operation operation) {
-  return operation == Operation::kAllReduce || operation == Operation::kAllGather ||
-         operation == Operation::kBroadcast;
-}
-
 base::Error failed(const std::string& what) {
   return {base::Fault::kProgram, 1, "", "check failed: " + what};
 }
