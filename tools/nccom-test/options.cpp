@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "checks.h"
 #include "switches.h"
 
 namespace nccom {
@@ -32,19 +33,6 @@ constexpr OperationName kOperations[] = {
 const OperationName& name_of(Operation operation) {
   return *std::find_if(std::begin(kOperations), std::end(kOperations),
                        [&](const OperationName& o) { return o.operation == operation; });
-}
-
-// Sizes are multiples of this: elements, of all ranks where the operation splits the buffer.
-uint64_t unit_of(const Options& o) {
-  const uint64_t element = contract::dtype_size(o.dtype.code);
-  switch (o.operation) {
-    case Operation::kAllReduce:
-    case Operation::kPermute:
-    case Operation::kSendRecv:
-      return element;
-    default:
-      return element * o.group_ranks();
-  }
 }
 
 using contract::DType;
@@ -295,12 +283,41 @@ class Parser {
       o.pin = true;
     } else if (name == "--coalesced-cc-size-ratio") {
       take(s, parse_ratio(value), &o.parts);
+    } else if (name == "--shared-output-buff") {
+      o.shared_output = true;
+    } else if (name == "--sb2sb") {
+      o.sbuf = true;
+    } else if (name == "--input-shape" || name == "--output-shape") {
+      shape(s, value, name == "--input-shape" ? &o.input_shape : &o.output_shape);
+    } else if (name == "--cc-dim") {
+      o.cc_dim = static_cast<uint32_t>(number(s, value, 0, 1));
     } else if (name == "--hosts") {
       o.hosts = values;
     } else if (name == "--hosts-file") {
       take(s, read_hosts(value), &o.hosts);
     } else if (name == "--slurm-mode") {
       o.slurm = true;
+    } else if (name == "--slurm-vcpus-per-node") {
+      o.slurm_cpus = count(s, value, 1);
+    } else if (name == "--slurm-setup-script") {
+      o.slurm_script = value;
+      if (value == "default") error(s, "'default' is not supported: there is nothing to install");
+    } else if (name == "--slurm-job-id") {
+      o.slurm_job = value == "alloc" ? "" : value;
+    } else if (name == "--slurm-use-head-node-neuron-bench") {
+      o.slurm_copy = true;
+    } else if (name == "--data-collector-host") {
+      o.collector_host = value;
+    } else if (name == "--data-collector-port") {
+      o.collector_port = static_cast<uint16_t>(number(s, value, 1, UINT16_MAX));
+    } else if (name == "--data-collector-use-ipv6") {
+      o.collector_ipv6 = true;
+    } else if (name == "--mpi-log-dir") {
+      o.mpi_log_dir = value;
+    } else if (name == "--benchmark-log-directory") {
+      o.log_dir = value;
+    } else if (name == "--log-level") {
+      o.log_level = value;
     } else if (name == "--custom-replica-groups") {
       groups_file_ = value;
     } else if (name == "--custom-src-target-pairs") {
@@ -322,6 +339,12 @@ class Parser {
     *to = std::move(*value);
   }
 
+  void shape(const Switch& s, const std::string& value, std::optional<SbufShape>* to) {
+    SbufShape shape;
+    take(s, parse_shape(value), &shape);
+    *to = shape;
+  }
+
   void step(const Switch& s, const std::string& name, const std::string& value) {
     if (!step_.empty() && step_ != name) {
       return error(s,
@@ -333,7 +356,7 @@ class Parser {
       options_.step_bytes = size(s, value);
       if (options_.step_bytes == 0) error(s, "must be at least 1");
     } else {
-      options_.step_factor = number(s, value, 2, 1u << 30);
+      options_.step_factor = number(s, value, 2, 1u << 15);  // times any size: 64 bits
     }
   }
 
@@ -417,6 +440,7 @@ class Parser {
     if (o.repeat_neff && o.neff_iterations == 0) o.neff_iterations = 1;
     choose_groups();
     choose_pairs();
+    if (base::Status status = check_options(o); !status) return error(status.error().what);
     if (o.ranks % o.nodes != 0) {
       return error("argument -N/--nnodes: " + std::to_string(o.ranks) +
                    " ranks do not divide into " + std::to_string(o.nodes) + " instances");
@@ -495,6 +519,9 @@ Parsed parse(const std::vector<std::string>& arguments) {
     if (!stream.proceed) return stream;
     all.streams.push_back(stream.streams.front());
   }
+  const base::Status agreed = check_streams(all.streams);
+  if (!agreed)
+    return Parsed{false, 2, usage() + kProgram + ": error: " + agreed.error().what + "\n", {}};
   all.proceed = true;
   return all;
 }
@@ -530,46 +557,6 @@ base::Result<uint64_t> parse_size(const std::string& text) {
   constexpr unsigned kMaxShift = 48;  // 256 TiB: more than any device
   if (value >> (kMaxShift - shift) != 0) return bad;
   return value << shift;
-}
-
-std::vector<uint64_t> size_list(const Options& o) {
-  const uint64_t unit = unit_of(o);
-  uint64_t step = o.step_bytes;
-  if (step == 0) step = std::max<uint64_t>(1, (o.max_bytes - o.min_bytes) / 10);
-  std::vector<uint64_t> out;
-  for (uint64_t size = o.min_bytes; size <= o.max_bytes;) {
-    out.push_back(std::max<uint64_t>(1, (size + unit - 1) / unit) * unit);
-    if (o.step_factor != 0) {
-      size = std::max<uint64_t>(size, 1) * o.step_factor;
-    } else {
-      size += step;
-    }
-  }
-  return out;
-}
-
-std::vector<Part> parts_of(const Options& o, uint64_t size) {
-  const uint64_t unit = unit_of(o);
-  const uint64_t units = size / unit;
-  const uint64_t sum = std::accumulate(o.parts.begin(), o.parts.end(), uint64_t{0});
-  std::vector<Part> out;
-  uint64_t done = 0;
-  uint64_t before = 0;
-  for (const uint32_t part : o.parts) {
-    before += part;
-    const uint64_t end = units / sum * before + units % sum * before / sum;
-    out.push_back({done * unit, (end - done) * unit});
-    done = end;
-  }
-  return out;
-}
-
-uint64_t input_bytes(const Options& o, uint64_t size) {
-  return o.operation == Operation::kAllGather ? size / o.group_ranks() : size;
-}
-
-uint64_t output_bytes(const Options& o, uint64_t size) {
-  return o.operation == Operation::kReduceScatter ? size / o.group_ranks() : size;
 }
 
 }  // namespace nccom

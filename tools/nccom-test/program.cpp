@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "neff_loader/access_pattern.h"
 #include "neff_loader/asm.h"
 #include "neff_loader/pack.h"
 
@@ -18,6 +19,8 @@ constexpr int kDoneSemaphore = 15;
 constexpr int kSemaphoresPerStream = 8;
 constexpr int kQueues = 16;  // each reports once: +16 per copy (neff.md 6.1)
 constexpr uint32_t kAlignment = 64;
+constexpr const char* kSbufName = "SB";  // all tensors in SBUF are parts of one variable
+constexpr uint32_t kSbufId = 0;
 // Triggers in the FIFO of a CC-core at a time; it holds 256.
 constexpr uint32_t kOutstanding = 128;
 // Counts of a pattern have 32 bits.
@@ -78,7 +81,9 @@ struct Stream {
         size(work.sizes[number]),
         operations(work.iterations * o.ops_per_iter),
         pairs(o.unique_buffers ? operations : 1),
-        copies(o.check != Check::kOff) {}
+        copies(o.check != Check::kOff) {
+    if (o.sbuf) shapes = *sbuf_shapes(o, size);  // options.cpp has checked them
+  }
 
   size_t index;
   const Options& o;
@@ -86,18 +91,73 @@ struct Stream {
   uint32_t operations;
   uint32_t pairs;  // of buffers
   bool copies;
+  // The operations write the output tensor itself.
+  bool direct() const { return o.shared_output; }
+  // Whether the tensor is there, and whether it is a copy.
+  bool has_tensor(bool output) const { return copies || (output && direct()); }
+  bool copied(bool output) const { return copies && !(output && direct()); }
+  SbufShapes shapes;
+  uint64_t first_byte = 0;  // of its tensors in every partition of SBUF
+
+  // Bytes of a tensor in a partition.
+  uint64_t breadth(bool output) const {
+    const uint64_t elements = output ? shapes.output.elements : shapes.input.elements;
+    const uint64_t bytes = elements * contract::dtype_size(o.dtype.code);
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  uint64_t offset(uint32_t pair, bool output) const {
+    if (!o.sbuf) return 0;
+    return first_byte + pair * (breadth(false) + breadth(true)) + (output ? breadth(false) : 0);
+  }
 };
 
 std::vector<Stream> streams_of(const Workload& work) {
   std::vector<Stream> out;
-  for (size_t s = 0; s < work.streams.size(); ++s) out.emplace_back(work, s);
+  uint64_t at = 0;
+  for (size_t s = 0; s < work.streams.size(); ++s) {
+    Stream stream(work, s);
+    stream.first_byte = at;
+    if (stream.o.sbuf) at = stream.offset(stream.pairs, false);
+    out.push_back(stream);
+  }
   return out;
 }
 
-Json copy_transfer(const std::string& from, const std::string& to, uint64_t bytes) {
-  return {{"op", "copy"},          {"from", from},        {"from_off", 0},
-          {"from_sizes", {bytes}}, {"from_steps", {1}},   {"to", to},
-          {"to_off", 0},           {"to_sizes", {bytes}}, {"to_steps", {1}}};
+// One side of a copy: a buffer of a stream, or its tensor.
+struct Side {
+  std::string variable;
+  uint64_t offset = 0;
+  std::vector<uint64_t> sizes;
+  std::vector<uint64_t> steps;
+};
+
+Side flat_side(const std::string& variable, uint64_t bytes) {
+  return {variable, 0, {bytes}, {1}};
+}
+
+// Rows, partitions, columns of rows: the order of the tensor as the operation sees it.
+Side buffer_side(const Stream& s, uint32_t pair, bool output) {
+  const uint64_t bytes = output ? output_bytes(s.o, s.size) : input_bytes(s.o, s.size);
+  if (!s.o.sbuf) return flat_side(buffer_name(s.index, pair, output), bytes);
+  const SbufShape& shape = output ? s.shapes.output : s.shapes.input;
+  const uint64_t row =
+      (output ? s.shapes.output_row : s.shapes.input_row) * contract::dtype_size(s.o.dtype.code);
+  return {kSbufName,
+          s.offset(pair, output),
+          {row, shape.partitions, bytes / row / shape.partitions},
+          {1, shape.step * neff::kPartitionPitch, row}};
+}
+
+Json copy_transfer(const Side& from, const Side& to) {
+  return {{"op", "copy"},
+          {"from", from.variable},
+          {"from_off", from.offset},
+          {"from_sizes", from.sizes},
+          {"from_steps", from.steps},
+          {"to", to.variable},
+          {"to_off", to.offset},
+          {"to_sizes", to.sizes},
+          {"to_steps", to.steps}};
 }
 
 std::string queue_name(size_t stream, bool output) {
@@ -108,12 +168,24 @@ std::string at_least(int number, uint64_t value) {
   return " $S[" + std::to_string(number) + "]>=" + std::to_string(value);
 }
 
+std::string shape_pattern(const SbufShape& shape) {
+  return "[1," + std::to_string(shape.step) + "][" + std::to_string(shape.elements) + "," +
+         std::to_string(shape.partitions) + "]";
+}
+
+uint32_t operand_id(const Stream& s, uint32_t pair, bool output) {
+  if (s.o.sbuf) return kSbufId;
+  return output && s.direct() ? tensor_id(s.index, true) : buffer_id(s.index, pair, output);
+}
+
 // PTC2 instructions of operation `i` of a stream: one per part.
 std::string operation_text(const Stream& s, uint32_t i) {
   const uint64_t element = contract::dtype_size(s.o.dtype.code);
   const auto per_operation = static_cast<uint32_t>(s.o.parts.size());
   const int done = semaphore(kDoneSemaphore, s.index);
   const uint32_t pair = s.o.unique_buffers ? i : 0;
+  // Dimensions of programs: 0 partitions, 1 within a partition.
+  const bool side_by_side = s.o.operation == Operation::kAllGather && s.o.cc_dim.value_or(1) == 0;
   std::string text;
   uint64_t in_offset = 0;
   uint64_t out_offset = 0;
@@ -126,19 +198,28 @@ std::string operation_text(const Stream& s, uint32_t i) {
     const uint64_t out = output_bytes(s.o, part.size);
     text += "PSEUDO_TRIGGER_COLLECTIVE_2" + wait + " $S[" + std::to_string(done) +
             "]++@complete ctype=" + type_name(s.o.operation) + " dtype=" + s.o.dtype.neff_name +
-            " cc_dim=0 src0_var_id=" + std::to_string(buffer_id(s.index, pair, false)) +
-            " src0_var_offset=" + std::to_string(in_offset) +
-            " src0_shape_reg=0 src0_pattern=" + pattern(in / element) +
+            " cc_dim=" + (side_by_side ? "1" : "0") +
+            " src0_var_id=" + std::to_string(operand_id(s, pair, false)) +
+            " src0_var_offset=" + std::to_string(s.offset(pair, false) + in_offset) +
+            " src0_shape_reg=0 src0_pattern=" +
+            (s.o.sbuf ? shape_pattern(s.shapes.input) : pattern(in / element)) +
             "\nPSEUDO_EXTENSION group_id=" + std::to_string(s.index) +
             " channel_id=0 stream_id=" + std::to_string(s.index) +
-            " dst_var_id=" + std::to_string(buffer_id(s.index, pair, true)) +
-            " dst_var_offset=" + std::to_string(out_offset) +
-            " dst_shape_reg=0 dst_pattern=" + pattern(out / element) + "\n";
+            " dst_var_id=" + std::to_string(operand_id(s, pair, true)) +
+            " dst_var_offset=" + std::to_string(s.offset(pair, true) + out_offset) +
+            " dst_shape_reg=0 dst_pattern=" +
+            (s.o.sbuf ? shape_pattern(s.shapes.output) : pattern(out / element)) + "\n";
     in_offset += in;
     out_offset += out;
     ++issued;
   }
   return text;
+}
+
+Json tensor_json(const Stream& s, bool output) {
+  return {{"type", output ? "output" : "input"},
+          {"var_id", tensor_id(s.index, output)},
+          {"size", output ? output_bytes(s.o, s.size) : input_bytes(s.o, s.size)}};
 }
 
 Json groups_of(const Options& o) {
@@ -187,27 +268,28 @@ std::string definition_text(const Workload& work) {
   for (const Stream& s : streams_of(work)) {
     const uint64_t in = input_bytes(s.o, s.size);
     const uint64_t out = output_bytes(s.o, s.size);
-    if (s.copies) {
-      for (const bool output : {false, true}) {
+    for (const bool output : {false, true}) {
+      if (s.copied(output)) {
         queues[queue_name(s.index, output)] = {
             {"type", output ? "out" : "in"},
             {"num_queues", kQueues},
             {"owner", "pool"},
             {"semaphore", semaphore(output ? kOutSemaphore : kInSemaphore, s.index)}};
-        var[output ? output_name(s.index) : input_name(s.index)] = {
-            {"type", output ? "output" : "input"},
-            {"var_id", tensor_id(s.index, output)},
-            {"size", output ? out : in}};
+      }
+      if (s.has_tensor(output)) {
+        var[output ? output_name(s.index) : input_name(s.index)] = tensor_json(s, output);
       }
     }
-    for (uint32_t pair = 0; pair < s.pairs; ++pair) {
+    for (uint32_t pair = 0; pair < s.pairs && !s.o.sbuf; ++pair) {
       for (const bool output : {false, true}) {
+        if (output && s.direct()) continue;
         var[buffer_name(s.index, pair, output)] = {{"type", "tmp-buf"},
                                                    {"var_id", buffer_id(s.index, pair, output)},
                                                    {"size", output ? out : in},
                                                    {"alignment", kAlignment}};
       }
     }
+    if (s.o.sbuf) var[kSbufName] = {{"type", "state-buffer"}, {"var_id", kSbufId}};
     groups.push_back(groups_of(s.o));
     Json list = nullptr;
     for (const auto& [source, target] : s.o.pairs) list.push_back({source, target});
@@ -230,16 +312,18 @@ std::string engine_json_text(const Workload& work) {
     if (!s.copies) continue;
     Json in = Json::array();
     for (uint32_t pair = 0; pair < s.pairs; ++pair) {
-      in.push_back(copy_transfer(input_name(s.index), buffer_name(s.index, pair, false),
-                                 input_bytes(s.o, s.size)));
+      in.push_back(copy_transfer(flat_side(input_name(s.index), input_bytes(s.o, s.size)),
+                                 buffer_side(s, pair, false)));
     }
-    const Json out = Json::array({copy_transfer(buffer_name(s.index, s.pairs - 1, true),
-                                                output_name(s.index), output_bytes(s.o, s.size))});
     const int first = 1 + 2 * static_cast<int>(s.index);
     dma.push_back({{"id", first},
                    {"queue", queue_name(s.index, false)},
                    {"semaphore", semaphore(kInSemaphore, s.index)},
                    {"desc", in}});
+    if (!s.copied(true)) continue;
+    const Json out =
+        Json::array({copy_transfer(buffer_side(s, s.pairs - 1, true),
+                                   flat_side(output_name(s.index), output_bytes(s.o, s.size)))});
     dma.push_back({{"id", first + 1},
                    {"queue", queue_name(s.index, true)},
                    {"semaphore", semaphore(kOutSemaphore, s.index)},
@@ -262,11 +346,11 @@ std::string assembler_text(const Workload& work) {
   for (const Stream& s : streams) {
     const std::string done =
         at_least(semaphore(kDoneSemaphore, s.index), uint64_t{s.operations} * s.o.parts.size());
-    text += s.copies ? "PSEUDO_DMA_TRIGGER" + done + " " + block(s, true)
-                     : "EVENT_SEMAPHORE" + done + "\n";
+    text += s.copied(true) ? "PSEUDO_DMA_TRIGGER" + done + " " + block(s, true)
+                           : "EVENT_SEMAPHORE" + done + "\n";
   }
   for (const Stream& s : streams) {
-    if (!s.copies) continue;
+    if (!s.copied(true)) continue;
     text += "EVENT_SEMAPHORE" + at_least(semaphore(kOutSemaphore, s.index), kQueues) + "\n";
   }
   return text + "HALT\n";
@@ -278,9 +362,14 @@ base::Result<Program> make_program(const Workload& work) {
   std::vector<neff::Member> members = {{"sg00/def.json", neff::text_bytes(definition_text(work))},
                                        {"sg00/pool.json", neff::text_bytes(engine_json_text(work))},
                                        {"sg00/pool.bin", *code}};
-  // A subgraph per physical core (neff.md 3.15); the second core has nothing to do.
+  // A subgraph per physical core (neff.md 3.15); the second core has nothing to do, but a shared
+  // output is its tensor too.
+  Json shared = Json::object();
+  for (const Stream& s : streams_of(work)) {
+    if (s.direct()) shared[output_name(s.index)] = tensor_json(s, true);
+  }
   for (unsigned part = 1; part < work.lnc; ++part) {
-    const Json idle{{"name", "definition"}, {"x_arch", work.arch}, {"var", Json::object()}};
+    const Json idle{{"name", "definition"}, {"x_arch", work.arch}, {"var", shared}};
     members.push_back(
         {"sg0" + std::to_string(part) + "/def.json", neff::text_bytes(idle.dump(2) + "\n")});
   }
