@@ -3,9 +3,11 @@
 
 usage: switches_test.py <directory with soma and nccom-test>"""
 import glob
+import json
 import os
 import pty
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -117,6 +119,20 @@ class Launchers(unittest.TestCase):
             self.assertEqual(names, ["nccom_test_rank_0.log", "nccom_test_rank_4.log"])
             with open(f"{directory}/logs/{names[0]}", encoding="ascii") as log:
                 self.assertIn("nccom-test: all_reduce of 64 bytes: measured", log.read())
+
+    def test_the_first_process_collects(self):
+        with tempfile.TemporaryDirectory() as directory, socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            probe.listen()
+            port = probe.getsockname()[1]
+            collector = f"--data-collector-host localhost --data-collector-port {port}"
+            busy = run(f"{self.SMALL} {collector} allr", platform="trn2-ultraserver")
+            self.assertEqual(busy.returncode, 1, busy.stderr)
+            self.assertIn(f"data collector port: {port}", busy.stderr)
+            probe.close()
+            self.launch(f"{collector} --report-to-json-file {directory}/results")
+            with open(f"{directory}/results", encoding="ascii") as file:
+                self.assertEqual([line["size(B)"] for line in json.load(file)["results"]], [64])
 
     def test_slurm_runs_the_script_on_every_node(self):
         with tempfile.TemporaryDirectory() as directory:
