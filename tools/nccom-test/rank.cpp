@@ -107,35 +107,39 @@ class Rank {
       const Options& o = work_.streams[s];
       const uint64_t size = work_.sizes[s];
       Tensors& t = tensors_[s];
-      if (o.check != Check::kOff || o.shared_output) {
-        base::Status status = make_output(s, &t.output);
-        if (status) status = add(output_name(s), outputs_.get(), t.output);
-        if (!status) return status;
+      if (o.shared_output) {
+        if (base::Status status = add_shared_output(s); !status) return status;
       }
       if (o.check == Check::kOff) continue;
-      base::Status status = allocate(vnc_, input_name(s), input_bytes(o, size), &t.input);
-      if (status) status = add(input_name(s), inputs_.get(), t.input);
+      base::Status status = add(input_name(s), input_bytes(o, size), inputs_.get(), &t.input);
+      if (status && !o.shared_output) {
+        status = add(output_name(s), output_bytes(o, size), outputs_.get(), &t.output);
+      }
       if (status) status = fill(o, size, t);
       if (!status) return status;
     }
     return {};
   }
 
-  base::Status make_output(size_t stream, Tensor* out) {
-    const Options& o = work_.streams[stream];
-    const std::string name = output_name(stream);
-    const uint64_t bytes = output_bytes(o, work_.sizes[stream]);
-    // A logical core of two has the stack to itself.
-    if (!o.shared_output || work_.lnc != 1) return allocate(vnc_, name, bytes, out);
-    auto tensor = shared_->get(vnc_, stream, name, bytes);
-    if (!tensor) return tensor.error();
-    *out = std::move(*tensor);
-    return {};
+  // A tensor that is there already is only added.
+  base::Status add(const std::string& name, uint64_t bytes, nrt_tensor_set_t* set, Tensor* out) {
+    if (*out == nullptr) {
+      if (base::Status status = allocate(vnc_, name, bytes, out); !status) return status;
+    }
+    const NRT_STATUS rc = nrt_add_tensor_to_tensor_set(set, name.c_str(), out->get());
+    return rc == NRT_SUCCESS ? base::Status() : status_error("nrt_add_tensor_to_tensor_set", rc);
   }
 
-  static base::Status add(const std::string& name, nrt_tensor_set_t* set, const Tensor& tensor) {
-    const NRT_STATUS rc = nrt_add_tensor_to_tensor_set(set, name.c_str(), tensor.get());
-    return rc == NRT_SUCCESS ? base::Status() : status_error("nrt_add_tensor_to_tensor_set", rc);
+  base::Status add_shared_output(size_t stream) {
+    const std::string name = output_name(stream);
+    const uint64_t bytes = output_bytes(work_.streams[stream], work_.sizes[stream]);
+    Tensor& output = tensors_[stream].output;
+    if (work_.lnc == 1) {  // a logical core of two has the stack to itself
+      auto tensor = shared_->get(vnc_, stream, name, bytes);
+      if (!tensor) return tensor.error();
+      output = std::move(*tensor);
+    }
+    return add(name, bytes, outputs_.get(), &output);
   }
 
   base::Status fill(const Options& o, uint64_t size, const Tensors& t) {
