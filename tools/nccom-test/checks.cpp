@@ -7,9 +7,10 @@ base::Error bad(const std::string& what) {
   return {base::Fault::kUsage, 2, "", what};
 }
 
-// Blocks of equal length go to all ranks: such sizes are not rounded (tools.md 2.2).
+// Blocks of equal length go to all ranks: such sizes are not rounded (tools.md 2.2), unless one
+// size is for all operations.
 base::Status check_blocks(const Options& o) {
-  if (o.operation != Operation::kAllToAll) return {};
+  if (o.operation != Operation::kAllToAll || o.matrix) return {};
   Options whole = o;
   whole.operation = Operation::kSendRecv;  // the sizes as they were asked for
   whole.dtype = {"uint8", contract::DType::kUint8, "uint8"};
@@ -29,6 +30,11 @@ base::Status check_shared(const Options& o) {
              (o.sbuf ? "--sb2sb" : "--unique-buff"));
 }
 
+base::Status check_in_place(const Options& o) {
+  if (!o.in_place || !o.sbuf) return {};
+  return bad("argument --x-in-place: not allowed with argument --sb2sb");
+}
+
 base::Status check_slurm(const Options& o) {
   if (o.slurm) return {};
   const char* name = o.slurm_cpus != 0         ? "-u/--slurm-vcpus-per-node"
@@ -45,6 +51,7 @@ base::Status check_slurm(const Options& o) {
 base::Status check_options(const Options& o) {
   if (base::Status status = check_blocks(o); !status) return status;
   if (base::Status status = check_shared(o); !status) return status;
+  if (base::Status status = check_in_place(o); !status) return status;
   if (base::Status status = check_slurm(o); !status) return status;
   return check_sbuf(o);
 }

@@ -10,6 +10,7 @@
 #include "collector.h"
 #include "console.h"
 #include "launch.h"
+#include "matrix.h"
 #include "options.h"
 #include "table.h"
 
@@ -182,6 +183,12 @@ int lead(std::vector<Options> streams, const Console& console, std::vector<std::
   return code != 0 ? code : launched;
 }
 
+// Starts the instances, which do everything else.
+int start_all(const Options& o, const std::vector<std::string>& command) {
+  const auto launcher = launch(o, command);
+  return launcher ? wait_for(*launcher) : complain(launcher.error());
+}
+
 // The ranks of this process, alone or with those of others.
 int take_part(std::vector<Options> streams, const Console& console, const char* collector) {
   for (Options& o : streams) o.collected = collector != nullptr;
@@ -213,6 +220,9 @@ int main(int argc, char** argv) {
   const bool leads = !placed && elsewhere && o.local_ranks == o.ranks;
   const auto console = nccom::Console::open(o, leads);
   if (!console) return nccom::complain(console.error());
+  if (o.matrix)
+    return leads ? nccom::start_all(o, {argv, argv + argc})
+                 : nccom::run_matrix({argv + 1, argv + argc}, o);
   nccom::choose_seed(&parsed.streams);
   if (leads) return nccom::lead(std::move(parsed.streams), *console, {argv, argv + argc});
   const char* collector = placed ? std::getenv(nccom::kCollector) : nullptr;

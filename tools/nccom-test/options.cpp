@@ -13,6 +13,8 @@ namespace nccom {
 namespace {
 
 constexpr const char* kProgram = "nccom-test";
+constexpr uint64_t kMostSizes = 100000;  // in one table
+constexpr uint32_t kMaxChannels = 4;     // of a ring permute (collectives.md 1.5)
 
 struct OperationName {
   const char* full;
@@ -28,6 +30,12 @@ constexpr OperationName kOperations[] = {
     {"alltoall", "alltoall", Operation::kAllToAll},
     {"alltoallv", "alltoallv", std::nullopt},
     {"permute", "permute", Operation::kPermute},
+    {"broadcast", "bcast", Operation::kBroadcast},
+    {"reduce", "reduce", Operation::kReduce},
+    {"barrier", "barrier", Operation::kBarrier},
+    {"permute_reduce", "permred", Operation::kPermuteReduce},
+    {"permute_implicit", "permimp", Operation::kPermuteImplicit},
+    {"permute_reduce_implicit", "permredimp", Operation::kPermuteReduceImplicit},
 };
 
 const OperationName& name_of(Operation operation) {
@@ -42,8 +50,19 @@ constexpr DataType kTypes[] = {
     {"uint16", DType::kUint16, "uint16"}, {"int16", DType::kInt16, "int16"},
     {"fp16", DType::kFp16, "float16"},    {"bf16", DType::kBf16, "bfloat16"},
     {"uint32", DType::kUint32, "uint32"}, {"int32", DType::kInt32, "int32"},
-    {"fp32", DType::kFp32, "float32"},
+    {"fp32", DType::kFp32, "float32"},    {"fp8e3", DType::kFp8E3, "float8e3"},
+    {"fp8e5", DType::kFp8E5, "float8e5"}, {"uint64", DType::kUint64, "uint64"},
+    {"int64", DType::kInt64, "int64"},
 };
+
+struct ReductionName {
+  const char* name;
+  contract::ReduceOp code;
+};
+constexpr ReductionName kReductions[] = {{"add", contract::ReduceOp::kAdd},
+                                         {"max", contract::ReduceOp::kMax},
+                                         {"min", contract::ReduceOp::kMin},
+                                         {"fma", contract::ReduceOp::kFma}};
 
 bool is_stat(const std::string& text) {
   if (text == "avg") return true;
@@ -208,6 +227,7 @@ class Parser {
     const std::string name = s.full;
     const std::string value = values.empty() ? std::string() : values.front();
     Options& o = options_;
+    if (set_plain(name, value, &o)) return;
     if (name == "--help") {
       stop(0, help());
     } else if (name == "--version") {
@@ -248,23 +268,13 @@ class Parser {
     Options& o = options_;
     if (name == "--stats") {
       stats(s, values);
-    } else if (name == "--show-algorithm") {
-      o.show_algorithm = true;
-    } else if (name == "--show-input-output-size") {
-      o.show_sizes = true;
     } else if (name == "--non-interactive") {
       o.interactive = false;
-    } else if (name == "--report-to-json-file") {
-      o.json_file = value;
     } else if (name == "--debug") {
       o.debug = true;
       o.interactive = false;
     } else if (name == "--data-parallel-dimension") {
       dimension_ = count(s, value, 1);
-    } else if (name == "--gib") {
-      o.gib = true;
-    } else if (name == "--x-json-config") {
-      o.json_config = true;
     } else if (name == "--x-rank-start") {
       o.rank_start = count(s, value, 0);
     } else if (name == "--x-local-ranks") {
@@ -279,14 +289,8 @@ class Parser {
     Options& o = options_;
     if (name == "--unique-buff" || name == "--unique-tensor") {
       o.unique_buffers = true;
-    } else if (name == "--vcpu-pin-mode") {
-      o.pin = true;
     } else if (name == "--coalesced-cc-size-ratio") {
       take(s, parse_ratio(value), &o.parts);
-    } else if (name == "--shared-output-buff") {
-      o.shared_output = true;
-    } else if (name == "--sb2sb") {
-      o.sbuf = true;
     } else if (name == "--input-shape" || name == "--output-shape") {
       shape(s, value, name == "--input-shape" ? &o.input_shape : &o.output_shape);
     } else if (name == "--cc-dim") {
@@ -295,8 +299,6 @@ class Parser {
       o.hosts = values;
     } else if (name == "--hosts-file") {
       take(s, read_hosts(value), &o.hosts);
-    } else if (name == "--slurm-mode") {
-      o.slurm = true;
     } else if (name == "--slurm-vcpus-per-node") {
       o.slurm_cpus = count(s, value, 1);
     } else if (name == "--slurm-setup-script") {
@@ -304,32 +306,31 @@ class Parser {
       if (value == "default") error(s, "'default' is not supported: there is nothing to install");
     } else if (name == "--slurm-job-id") {
       o.slurm_job = value == "alloc" ? "" : value;
-    } else if (name == "--slurm-use-head-node-neuron-bench") {
-      o.slurm_copy = true;
-    } else if (name == "--data-collector-host") {
-      o.collector_host = value;
     } else if (name == "--data-collector-port") {
       o.collector_port = static_cast<uint16_t>(number(s, value, 1, UINT16_MAX));
-    } else if (name == "--data-collector-use-ipv6") {
-      o.collector_ipv6 = true;
-    } else if (name == "--mpi-log-dir") {
-      o.mpi_log_dir = value;
-    } else if (name == "--benchmark-log-directory") {
-      o.log_dir = value;
-    } else if (name == "--log-level") {
-      o.log_level = value;
     } else if (name == "--custom-replica-groups") {
       groups_file_ = value;
     } else if (name == "--custom-src-target-pairs") {
       pairs_file_ = value;
     } else if (name == "--streams-json") {
       take(s, read_streams(value), &streams_);
-    } else if (name == "--x-report-to-csv-file") {
-      o.csv_file = value;
     } else if (name == "--x-ops-per-iter") {
       o.ops_per_iter = count(s, value, 1);
+    } else if (name == "--x-priority") {
+      constexpr uint64_t kLeastUrgent = 3;
+      o.priority = static_cast<uint32_t>(number(s, value, 0, kLeastUrgent));
     } else if (name == "--x-operation") {
       operation_ = value;
+    } else if (name == "--x-reduction") {
+      reduction(s, value);
+    } else if (name == "--x-root") {
+      o.root = count(s, value, 0);
+    } else if (name == "--x-channels") {
+      channels_ = static_cast<uint32_t>(number(s, value, 1, kMaxChannels));
+    } else if (name == "--x-in-place") {
+      o.in_place = true;
+    } else if (name == "--x-skew") {
+      o.skew = count(s, value, 0);
     }
   }
 
@@ -374,6 +375,15 @@ class Parser {
     error(s, "invalid choice: '" + value + "' (choose from " + choices + ")");
   }
 
+  void reduction(const Switch& s, const std::string& value) {
+    for (const ReductionName& known : kReductions) {
+      if (value != known.name) continue;
+      options_.reduction = known.code;
+      return;
+    }
+    error(s, "invalid choice: '" + value + "' (choose from 'add', 'max', 'min', 'fma')");
+  }
+
   void check(const Switch& s, const std::string& value) {
     if (value.empty() || value == "random") {
       options_.check = Check::kRandom;
@@ -404,7 +414,9 @@ class Parser {
         if (!known.operation) {
           return error("argument operation: '" + operation_ +
                        "' is not supported by this version (supported: all_reduce, allr, "
-                       "all_gather, allg, reduce_scatter, redsct, alltoall, permute, sendrecv)");
+                       "all_gather, allg, reduce_scatter, redsct, alltoall, permute, sendrecv; own "
+                       "additions: broadcast, bcast, reduce, barrier, permute_reduce, permred, "
+                       "permute_implicit, permimp, permute_reduce_implicit, permredimp)");
         }
         options_.operation = *known.operation;
         return;
@@ -424,6 +436,7 @@ class Parser {
     std::string missing;
     // The streams name their operations; the command line is parsed again for each of them.
     if (!streams_.empty() && operation_.empty()) return;
+    if (operation_.empty() && o.matrix) operation_ = long_name(o.operation);
     if (operation_.empty()) missing = "operation";
     if (o.ranks == 0) missing += (missing.empty() ? "" : ", ") + std::string("-r/--nworkers");
     if (!missing.empty()) return error("the following arguments are required: " + missing);
@@ -437,9 +450,16 @@ class Parser {
       return error("argument -e/--maxbytes: " + std::to_string(o.max_bytes) +
                    " is less than -b/--minbytes " + std::to_string(o.min_bytes));
     }
+    const uint64_t steps =
+        o.step_factor != 0 || o.step_bytes == 0 ? 0 : (o.max_bytes - o.min_bytes) / o.step_bytes;
+    if (steps >= kMostSizes) {
+      return error("argument -i/--stepbytes: " + std::to_string(steps + 1) + " sizes; at most " +
+                   std::to_string(kMostSizes));
+    }
     if (o.repeat_neff && o.neff_iterations == 0) o.neff_iterations = 1;
     choose_groups();
     choose_pairs();
+    choose_own();
     if (base::Status status = check_options(o); !status) return error(status.error().what);
     if (o.ranks % o.nodes != 0) {
       return error("argument -N/--nnodes: " + std::to_string(o.ranks) +
@@ -472,22 +492,49 @@ class Parser {
     }
   }
 
-  // Without a file a permute goes once round all ranks, and rank 2k sends to rank 2k + 1.
+  // Without a file a permute goes once round every group, and rank 2k sends to rank 2k + 1.
   void choose_pairs() {
     Options& o = options_;
     if (!pairs_file_.empty()) {
-      if (o.operation != Operation::kPermute) {
-        return error("argument --custom-src-target-pairs: only for permute");
+      if (o.operation != Operation::kPermute && o.operation != Operation::kPermuteReduce) {
+        return error("argument --custom-src-target-pairs: only for permute and permute_reduce");
       }
       auto pairs = read_pairs(pairs_file_, o.ranks);
       if (!pairs) return error("argument --custom-src-target-pairs: " + pairs.error().message());
       o.pairs = std::move(*pairs);
-    } else if (o.operation == Operation::kPermute) {
-      for (uint32_t r = 0; r < o.ranks; ++r) o.pairs.emplace_back(r, (r + 1) % o.ranks);
+    } else if (o.operation == Operation::kPermute || o.operation == Operation::kPermuteReduce) {
+      for (const std::vector<uint32_t>& group : o.groups) {
+        for (size_t i = 0; i < group.size(); ++i) {
+          o.pairs.emplace_back(group[i], group[(i + 1) % group.size()]);
+        }
+      }
     } else if (o.operation == Operation::kSendRecv) {
       if (o.ranks % 2 != 0) return error("sendrecv needs an even number of ranks");
       for (uint32_t r = 0; r < o.ranks; r += 2) o.pairs.emplace_back(r, r + 1);
     }
+  }
+
+  // What only own operations and options have.
+  void choose_own() {
+    Options& o = options_;
+    if (o.root >= o.group_ranks()) {
+      return error("argument --x-root: " + std::to_string(o.root) + " of groups of " +
+                   std::to_string(o.group_ranks()) + " ranks");
+    }
+    if (o.operation == Operation::kBarrier && o.in_place) {
+      return error("argument --x-in-place: a barrier has no buffers");
+    }
+    if (channels_ != 0 && !ring_permute(o.operation)) {
+      return error("argument --x-channels: only for permute_implicit and permute_reduce_implicit");
+    }
+    if (ring_permute(o.operation)) {
+      if (o.parts.size() != 1) {
+        return error("argument --coalesced-cc-size-ratio: not for implicit permutes");
+      }
+      o.parts.assign(std::max(channels_, 1u), 1);
+    }
+    // Every operation must find its input as it was made.
+    if (o.in_place) o.unique_buffers = true;
   }
 
   const std::vector<std::string>& arguments_;
@@ -495,6 +542,7 @@ class Parser {
   bool only_positional_ = false;
   bool stopped_ = false;
   uint32_t dimension_ = 0;
+  uint32_t channels_ = 0;
   std::string operation_;
   std::string step_;
   std::string groups_file_;
@@ -532,31 +580,6 @@ const char* long_name(Operation operation) {
 
 const char* short_name(Operation operation) {
   return name_of(operation).brief;
-}
-
-base::Result<uint64_t> parse_size(const std::string& text) {
-  const base::Error bad{base::Fault::kUsage, 2, "", "invalid size value: '" + text + "'"};
-  size_t digits = 0;
-  while (digits < text.size() && std::isdigit(static_cast<unsigned char>(text[digits])) != 0)
-    ++digits;
-  constexpr size_t kMaxDigits = 18;
-  if (digits == 0 || digits > kMaxDigits) return bad;
-  std::string suffix = text.substr(digits);
-  for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  unsigned shift = 0;
-  if (suffix == "k" || suffix == "kb") {
-    shift = 10;
-  } else if (suffix == "m" || suffix == "mb") {
-    shift = 20;
-  } else if (suffix == "g" || suffix == "gb") {
-    shift = 30;
-  } else if (!suffix.empty() && suffix != "b") {
-    return bad;
-  }
-  const uint64_t value = std::stoull(text.substr(0, digits));
-  constexpr unsigned kMaxShift = 48;  // 256 TiB: more than any device
-  if (value >> (kMaxShift - shift) != 0) return bad;
-  return value << shift;
 }
 
 }  // namespace nccom

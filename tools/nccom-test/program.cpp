@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "golden.h"
 #include "neff_loader/access_pattern.h"
 #include "neff_loader/asm.h"
 #include "neff_loader/pack.h"
@@ -27,6 +28,7 @@ constexpr uint32_t kOutstanding = 128;
 constexpr uint64_t kMaxCount = 1u << 30;
 
 std::string pattern(uint64_t elements) {
+  if (elements == 0) return "[1][1]";  // of a barrier: not looked at
   if (elements < kMaxCount) return "[1][" + std::to_string(elements) + "]";
   uint64_t inner = kMaxCount;
   while (elements % inner != 0) inner /= 2;
@@ -37,17 +39,44 @@ std::string pattern(uint64_t elements) {
 const char* type_name(Operation operation) {
   switch (operation) {
     case Operation::kAllReduce:
-      return "ALL_REDUCE op=ADD";
+      return "ALL_REDUCE";
     case Operation::kAllGather:
       return "ALL_GATHER";
     case Operation::kReduceScatter:
-      return "REDUCE_SCATTER op=ADD";
+      return "REDUCE_SCATTER";
     case Operation::kAllToAll:
       return "ALL_TO_ALL";
     case Operation::kPermute:
       return "PERMUTE";
     case Operation::kSendRecv:
       return "SEND_RECV";
+    case Operation::kBroadcast:
+      return "BROADCAST";
+    case Operation::kReduce:
+      return "REDUCE";
+    case Operation::kBarrier:
+      return "BARRIER";
+    case Operation::kPermuteReduce:
+      return "PERMUTE_REDUCE";
+    case Operation::kPermuteImplicit:
+      return "PERMUTE_IMPLICIT";
+    case Operation::kPermuteReduceImplicit:
+      return "PERMUTE_REDUCE_IMPLICIT";
+  }
+  return "";
+}
+
+std::string reduction_text(const Options& o) {
+  if (!reduces(o.operation)) return "";
+  switch (o.reduction) {
+    case contract::ReduceOp::kAdd:
+      return " op=ADD";
+    case contract::ReduceOp::kFma:
+      return " op=FMA";
+    case contract::ReduceOp::kMax:
+      return " op=MAX";
+    case contract::ReduceOp::kMin:
+      return " op=MIN";
   }
   return "";
 }
@@ -73,16 +102,50 @@ std::string buffer_name(size_t stream, uint32_t pair, bool output) {
          (pair == 0 ? "" : "_" + std::to_string(pair));
 }
 
+// Where a part of an operation is: in the tensors, and in its buffers.
+struct Place {
+  Part input;
+  Part output;
+  uint64_t from = 0;
+  uint64_t to = 0;
+};
+
 // What is the same for a stream everywhere in the program.
 struct Stream {
-  Stream(const Workload& work, size_t number)
+  Stream(const Workload& work, size_t number, uint32_t rank)
       : index(number),
         o(work.streams[number]),
         size(work.sizes[number]),
         operations(work.iterations * o.ops_per_iter),
         pairs(o.unique_buffers ? operations : 1),
-        copies(o.check != Check::kOff) {
-    if (o.sbuf) shapes = *sbuf_shapes(o, size);  // options.cpp has checked them
+        copies(o.check != Check::kOff && o.operation != Operation::kBarrier) {
+    const std::vector<uint32_t> group = group_of(o, rank);
+    own = static_cast<uint64_t>(std::find(group.begin(), group.end(), rank) - group.begin());
+    if (o.sbuf) shapes = *sbuf_shapes(o, size);  // check_sbuf() has seen them
+  }
+
+  // In place there is one buffer, with the parts one behind the other (collectives.md 1.3).
+  std::vector<Place> places() const {
+    std::vector<Place> out;
+    Place next;
+    uint64_t both = 0;
+    for (const Part& part : parts_of(o, size)) {
+      next.input = {next.input.offset + next.input.size, input_bytes(o, part.size)};
+      next.output = {next.output.offset + next.output.size, output_bytes(o, part.size)};
+      next.from = o.in_place ? both : next.input.offset;
+      next.to = o.in_place ? both : next.output.offset;
+      if (o.in_place && o.operation == Operation::kAllGather) next.from += own * next.input.size;
+      if (o.in_place && o.operation == Operation::kReduceScatter) next.to += own * next.output.size;
+      both += std::max(next.input.size, next.output.size);
+      out.push_back(next);
+    }
+    return out;
+  }
+  uint64_t tensor_bytes(bool output) const {
+    return output ? output_bytes(o, size) : input_bytes(o, size);
+  }
+  uint64_t buffer_bytes(bool output) const {
+    return o.in_place ? std::max(tensor_bytes(false), tensor_bytes(true)) : tensor_bytes(output);
   }
 
   size_t index;
@@ -91,13 +154,15 @@ struct Stream {
   uint32_t operations;
   uint32_t pairs;  // of buffers
   bool copies;
+  uint64_t own = 0;  // index in the group
+  SbufShapes shapes;
+  uint64_t first_byte = 0;  // of its tensors in every partition of SBUF
+
   // The operations write the output tensor itself.
-  bool direct() const { return o.shared_output; }
+  bool direct() const { return o.shared_output && o.operation != Operation::kBarrier; }
   // Whether the tensor is there, and whether it is a copy.
   bool has_tensor(bool output) const { return copies || (output && direct()); }
   bool copied(bool output) const { return copies && !(output && direct()); }
-  SbufShapes shapes;
-  uint64_t first_byte = 0;  // of its tensors in every partition of SBUF
 
   // Bytes of a tensor in a partition.
   uint64_t breadth(bool output) const {
@@ -111,11 +176,11 @@ struct Stream {
   }
 };
 
-std::vector<Stream> streams_of(const Workload& work) {
+std::vector<Stream> streams_of(const Workload& work, uint32_t rank) {
   std::vector<Stream> out;
   uint64_t at = 0;
   for (size_t s = 0; s < work.streams.size(); ++s) {
-    Stream stream(work, s);
+    Stream stream(work, s, rank);
     stream.first_byte = at;
     if (stream.o.sbuf) at = stream.offset(stream.pairs, false);
     out.push_back(stream);
@@ -123,7 +188,6 @@ std::vector<Stream> streams_of(const Workload& work) {
   return out;
 }
 
-// One side of a copy: a buffer of a stream, or its tensor.
 struct Side {
   std::string variable;
   uint64_t offset = 0;
@@ -131,20 +195,18 @@ struct Side {
   std::vector<uint64_t> steps;
 };
 
-Side flat_side(const std::string& variable, uint64_t bytes) {
-  return {variable, 0, {bytes}, {1}};
+Side flat_side(const std::string& variable, uint64_t offset, uint64_t bytes) {
+  return {variable, offset, {bytes}, {1}};
 }
 
 // Rows, partitions, columns of rows: the order of the tensor as the operation sees it.
-Side buffer_side(const Stream& s, uint32_t pair, bool output) {
-  const uint64_t bytes = output ? output_bytes(s.o, s.size) : input_bytes(s.o, s.size);
-  if (!s.o.sbuf) return flat_side(buffer_name(s.index, pair, output), bytes);
+Side sbuf_side(const Stream& s, uint32_t pair, bool output) {
   const SbufShape& shape = output ? s.shapes.output : s.shapes.input;
   const uint64_t row =
       (output ? s.shapes.output_row : s.shapes.input_row) * contract::dtype_size(s.o.dtype.code);
   return {kSbufName,
           s.offset(pair, output),
-          {row, shape.partitions, bytes / row / shape.partitions},
+          {row, shape.partitions, s.tensor_bytes(output) / row / shape.partitions},
           {1, shape.step * neff::kPartitionPitch, row}};
 }
 
@@ -158,6 +220,28 @@ Json copy_transfer(const Side& from, const Side& to) {
           {"to_off", to.offset},
           {"to_sizes", to.sizes},
           {"to_steps", to.steps}};
+}
+
+// Tensors to buffers, or back: whole, or part by part where buffers have another order.
+Json copies_of(const Stream& s, uint32_t pair, bool output) {
+  const std::string tensor = output ? output_name(s.index) : input_name(s.index);
+  const std::string buffer = buffer_name(s.index, pair, output && !s.o.in_place);
+  const auto transfer = [&](const Side& there, const Side& here) {
+    return output ? copy_transfer(here, there) : copy_transfer(there, here);
+  };
+  const auto copy = [&](const Part& part, uint64_t at) {
+    return transfer(flat_side(tensor, part.offset, part.size), flat_side(buffer, at, part.size));
+  };
+  const uint64_t whole = s.tensor_bytes(output);
+  if (s.o.sbuf) {
+    return Json::array({transfer(flat_side(tensor, 0, whole), sbuf_side(s, pair, output))});
+  }
+  if (!s.o.in_place) return Json::array({copy({0, whole}, 0)});
+  Json list = Json::array();
+  for (const Place& place : s.places()) {
+    list.push_back(output ? copy(place.output, place.to) : copy(place.input, place.from));
+  }
+  return list;
 }
 
 std::string queue_name(size_t stream, bool output) {
@@ -175,7 +259,8 @@ std::string shape_pattern(const SbufShape& shape) {
 
 uint32_t operand_id(const Stream& s, uint32_t pair, bool output) {
   if (s.o.sbuf) return kSbufId;
-  return output && s.direct() ? tensor_id(s.index, true) : buffer_id(s.index, pair, output);
+  if (output && s.direct()) return tensor_id(s.index, true);
+  return buffer_id(s.index, pair, output && !s.o.in_place);
 }
 
 // PTC2 instructions of operation `i` of a stream: one per part.
@@ -184,33 +269,38 @@ std::string operation_text(const Stream& s, uint32_t i) {
   const auto per_operation = static_cast<uint32_t>(s.o.parts.size());
   const int done = semaphore(kDoneSemaphore, s.index);
   const uint32_t pair = s.o.unique_buffers ? i : 0;
+  const bool moves = s.o.operation != Operation::kBarrier;
+  const std::string in = std::to_string(moves ? operand_id(s, pair, false) : 0);
+  const std::string out = std::to_string(moves ? operand_id(s, pair, true) : 0);
   // Dimensions of programs: 0 partitions, 1 within a partition.
   const bool side_by_side = s.o.operation == Operation::kAllGather && s.o.cc_dim.value_or(1) == 0;
   std::string text;
-  uint64_t in_offset = 0;
-  uint64_t out_offset = 0;
   uint32_t issued = i * per_operation;
-  for (const Part& part : parts_of(s.o, s.size)) {
+  for (const Place& place : s.places()) {
     std::string wait;
     if (issued == 0 && s.copies) wait = at_least(semaphore(kInSemaphore, s.index), kQueues);
     if (issued >= kOutstanding) wait = at_least(done, issued - kOutstanding + 1);
-    const uint64_t in = input_bytes(s.o, part.size);
-    const uint64_t out = output_bytes(s.o, part.size);
+    const uint64_t source = place.input.size / (two_sources(s.o.operation) ? 2 : 1);
+    const uint32_t channel = ring_permute(s.o.operation) ? issued - i * per_operation : 0;
     text += "PSEUDO_TRIGGER_COLLECTIVE_2" + wait + " $S[" + std::to_string(done) +
-            "]++@complete ctype=" + type_name(s.o.operation) + " dtype=" + s.o.dtype.neff_name +
-            " cc_dim=" + (side_by_side ? "1" : "0") +
-            " src0_var_id=" + std::to_string(operand_id(s, pair, false)) +
-            " src0_var_offset=" + std::to_string(s.offset(pair, false) + in_offset) +
+            "]++@complete ctype=" + type_name(s.o.operation) + reduction_text(s.o) +
+            " dtype=" + s.o.dtype.neff_name + " cc_dim=" + (side_by_side ? "1" : "0") +
+            " src0_var_id=" + in +
+            " src0_var_offset=" + std::to_string(s.offset(pair, false) + place.from) +
             " src0_shape_reg=0 src0_pattern=" +
-            (s.o.sbuf ? shape_pattern(s.shapes.input) : pattern(in / element)) +
+            (s.o.sbuf ? shape_pattern(s.shapes.input) : pattern(source / element)) +
             "\nPSEUDO_EXTENSION group_id=" + std::to_string(s.index) +
-            " channel_id=0 stream_id=" + std::to_string(s.index) +
-            " dst_var_id=" + std::to_string(operand_id(s, pair, true)) +
-            " dst_var_offset=" + std::to_string(s.offset(pair, true) + out_offset) +
+            " channel_id=" + std::to_string(channel) + " stream_id=" + std::to_string(s.index) +
+            " dst_var_id=" + out +
+            " dst_var_offset=" + std::to_string(s.offset(pair, true) + place.to) +
             " dst_shape_reg=0 dst_pattern=" +
-            (s.o.sbuf ? shape_pattern(s.shapes.output) : pattern(out / element)) + "\n";
-    in_offset += in;
-    out_offset += out;
+            (s.o.sbuf ? shape_pattern(s.shapes.output) : pattern(place.output.size / element));
+    if (two_sources(s.o.operation)) {
+      text += " src1_var_id=" + in + " src1_var_offset=" + std::to_string(place.from + source);
+    }
+    if (rooted(s.o.operation)) text += " root=" + std::to_string(s.o.root);
+    if (s.o.priority != 0) text += " priority=" + std::to_string(s.o.priority);
+    text += "\n";
     ++issued;
   }
   return text;
@@ -219,7 +309,7 @@ std::string operation_text(const Stream& s, uint32_t i) {
 Json tensor_json(const Stream& s, bool output) {
   return {{"type", output ? "output" : "input"},
           {"var_id", tensor_id(s.index, output)},
-          {"size", output ? output_bytes(s.o, s.size) : input_bytes(s.o, s.size)}};
+          {"size", s.tensor_bytes(output)}};
 }
 
 Json groups_of(const Options& o) {
@@ -231,6 +321,14 @@ Json groups_of(const Options& o) {
     groups.push_back(all);
   }
   return groups;
+}
+
+// A loop that does nothing `turns` times.
+std::string idle_text(uint64_t turns) {
+  if (turns == 0) return "";
+  return "REGISTER_MOVE dst=r1 src=" + std::to_string(turns) +
+         "\nidle:\nREGISTER_ALU op=SUB dst=r1 a=r1 b=1\n"
+         "COMPARE_BRANCH cond=NE a=r1 b=0 target=idle\n";
 }
 
 // In turns, so that a stream does not wait for the triggers of another.
@@ -255,7 +353,15 @@ std::string output_name(size_t stream) {
   return "y" + suffix(stream);
 }
 
-std::string definition_text(const Workload& work) {
+bool rank_specific(const Workload& work) {
+  return std::any_of(work.streams.begin(), work.streams.end(), [](const Options& o) {
+    const bool shifted =
+        o.operation == Operation::kAllGather || o.operation == Operation::kReduceScatter;
+    return (o.in_place && shifted) || o.skew != 0;
+  });
+}
+
+std::string definition_text(const Workload& work, uint32_t rank) {
   Json def = {{"name", "definition"},
               {"x_arch", work.arch},
               {"pool", "pool.json"},
@@ -265,9 +371,7 @@ std::string definition_text(const Workload& work) {
   Json groups = Json::array();
   Json pairs = Json::array();
   uint64_t operations = 0;
-  for (const Stream& s : streams_of(work)) {
-    const uint64_t in = input_bytes(s.o, s.size);
-    const uint64_t out = output_bytes(s.o, s.size);
+  for (const Stream& s : streams_of(work, rank)) {
     for (const bool output : {false, true}) {
       if (s.copied(output)) {
         queues[queue_name(s.index, output)] = {
@@ -280,12 +384,13 @@ std::string definition_text(const Workload& work) {
         var[output ? output_name(s.index) : input_name(s.index)] = tensor_json(s, output);
       }
     }
-    for (uint32_t pair = 0; pair < s.pairs && !s.o.sbuf; ++pair) {
+    const bool buffers = s.o.operation != Operation::kBarrier && !s.o.sbuf;
+    for (uint32_t pair = 0; buffers && pair < s.pairs; ++pair) {
       for (const bool output : {false, true}) {
-        if (output && s.direct()) continue;
+        if (output && (s.o.in_place || s.direct())) continue;
         var[buffer_name(s.index, pair, output)] = {{"type", "tmp-buf"},
                                                    {"var_id", buffer_id(s.index, pair, output)},
-                                                   {"size", output ? out : in},
+                                                   {"size", s.buffer_bytes(output)},
                                                    {"alignment", kAlignment}};
       }
     }
@@ -306,14 +411,13 @@ std::string definition_text(const Workload& work) {
   return def.dump(2) + "\n";
 }
 
-std::string engine_json_text(const Workload& work) {
+std::string engine_json_text(const Workload& work, uint32_t rank) {
   Json dma = Json::array();
-  for (const Stream& s : streams_of(work)) {
+  for (const Stream& s : streams_of(work, rank)) {
     if (!s.copies) continue;
     Json in = Json::array();
     for (uint32_t pair = 0; pair < s.pairs; ++pair) {
-      in.push_back(copy_transfer(flat_side(input_name(s.index), input_bytes(s.o, s.size)),
-                                 buffer_side(s, pair, false)));
+      for (const Json& copy : copies_of(s, pair, false)) in.push_back(copy);
     }
     const int first = 1 + 2 * static_cast<int>(s.index);
     dma.push_back({{"id", first},
@@ -321,9 +425,7 @@ std::string engine_json_text(const Workload& work) {
                    {"semaphore", semaphore(kInSemaphore, s.index)},
                    {"desc", in}});
     if (!s.copied(true)) continue;
-    const Json out =
-        Json::array({copy_transfer(buffer_side(s, s.pairs - 1, true),
-                                   flat_side(output_name(s.index), output_bytes(s.o, s.size)))});
+    const Json out = copies_of(s, s.pairs - 1, true);
     dma.push_back({{"id", first + 1},
                    {"queue", queue_name(s.index, true)},
                    {"semaphore", semaphore(kOutSemaphore, s.index)},
@@ -332,8 +434,8 @@ std::string engine_json_text(const Workload& work) {
   return Json{{"instr", Json::array()}, {"dma", dma}}.dump(2) + "\n";
 }
 
-std::string assembler_text(const Workload& work) {
-  const std::vector<Stream> streams = streams_of(work);
+std::string assembler_text(const Workload& work, uint32_t rank) {
+  const std::vector<Stream> streams = streams_of(work, rank);
   const auto block = [](const Stream& s, bool output) {
     return queue_name(s.index, output) +
            " block_id=" + std::to_string(1 + 2 * s.index + (output ? 1 : 0)) + "\n";
@@ -342,6 +444,7 @@ std::string assembler_text(const Workload& work) {
   for (const Stream& s : streams) {
     if (s.copies) text += "PSEUDO_DMA_TRIGGER " + block(s, false);
   }
+  text += idle_text(uint64_t{work.streams.front().skew} * rank);
   text += triggers_text(streams, work.iterations);
   for (const Stream& s : streams) {
     const std::string done =
@@ -356,16 +459,17 @@ std::string assembler_text(const Workload& work) {
   return text + "HALT\n";
 }
 
-base::Result<Program> make_program(const Workload& work) {
-  const auto code = neff::assemble(assembler_text(work));
+base::Result<Program> make_program(const Workload& work, uint32_t rank) {
+  const auto code = neff::assemble(assembler_text(work, rank));
   if (!code) return code.error();
-  std::vector<neff::Member> members = {{"sg00/def.json", neff::text_bytes(definition_text(work))},
-                                       {"sg00/pool.json", neff::text_bytes(engine_json_text(work))},
-                                       {"sg00/pool.bin", *code}};
+  std::vector<neff::Member> members = {
+      {"sg00/def.json", neff::text_bytes(definition_text(work, rank))},
+      {"sg00/pool.json", neff::text_bytes(engine_json_text(work, rank))},
+      {"sg00/pool.bin", *code}};
   // A subgraph per physical core (neff.md 3.15); the second core has nothing to do, but a shared
   // output is its tensor too.
   Json shared = Json::object();
-  for (const Stream& s : streams_of(work)) {
+  for (const Stream& s : streams_of(work, rank)) {
     if (s.direct()) shared[output_name(s.index)] = tensor_json(s, true);
   }
   for (unsigned part = 1; part < work.lnc; ++part) {
