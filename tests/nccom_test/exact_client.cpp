@@ -65,9 +65,12 @@ bool run_case(const Case& c, const std::string& arch, uint32_t lnc, const ccl::G
   }
   std::vector<RankResult> results(kRanks);
   Agreement agreement(kRanks);
+  SharedCheck check;
+  SharedOutputs outputs;
   std::vector<std::thread> threads;
   for (uint32_t r = 0; r < kRanks; ++r) {
-    threads.emplace_back([&, r] { results[r] = run_rank(work, *program, r, 1, &agreement); });
+    threads.emplace_back(
+        [&, r] { results[r] = run_rank(work, *program, r, 1, &agreement, &check, &outputs); });
   }
   for (std::thread& thread : threads) thread.join();
   const std::vector<Bytes> want = expected(c, size, group);
