@@ -137,6 +137,7 @@ void add_collective(const Context& c, const EngineProgram& p, const ProgramStep&
   op.group_id = t.group_id;
   op.channel_id = t.channel_id;
   op.stream_id = t.stream_id;
+  op.priority = t.priority;
   op.source = from.variable;
   op.source_offset = t.src0_var_offset;
   op.source_bytes = from.bytes;

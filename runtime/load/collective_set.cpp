@@ -13,6 +13,12 @@
 namespace nrt {
 namespace {
 
+// Conventions of docs/hardware-contract.md 7; further queues are taken from below.
+constexpr uint32_t kCollectiveQueue = 15;
+constexpr uint32_t kFetchQueue = 14;
+constexpr size_t kMaxLanes = 8;  // half of the queues stay with the program
+constexpr size_t kMaxGroupSets = 16;  // collectives.md 1.8
+
 base::Error unsupported_type(const std::string& what) {
   return unsupported(NRT_INVALID, "Collective type " + what + " is not supported");
 }
@@ -110,6 +116,7 @@ base::Result<Pairs> pairs_of(const neff::CollectiveOp& op, const neff::ReplicaGr
 bool same_operation(const neff::CollectiveOp& a, const neff::CollectiveOp& b) {
   return a.type == b.type && a.reduce == b.reduce && a.dtype == b.dtype &&
          a.group_id == b.group_id && a.channel_id == b.channel_id && a.stream_id == b.stream_id &&
+         a.priority == b.priority &&
          a.source == b.source && a.source_offset == b.source_offset &&
          a.source_bytes == b.source_bytes && a.second_source == b.second_source &&
          a.second_source_offset == b.second_source_offset && a.root == b.root &&
@@ -136,13 +143,29 @@ uint32_t streams_used(const neff::Subgraph& subgraph) {
 }  // namespace
 
 uint32_t CollectiveSet::last_free_queue(const neff::Subgraph& subgraph) {
-  const uint32_t streams = streams_used(subgraph);
-  return streams == 1 ? 13 : queue_of_stream(streams - 1) - 1;
+  const std::vector<Lane> lanes = lanes_of(subgraph);
+  return lanes.size() < 2 ? kFetchQueue - 1 : lanes.back().queue - 1;
 }
 
-// Queue 15 belongs to collectives, 14 to instruction fetch (docs/hardware-contract.md 7).
-uint32_t CollectiveSet::queue_of_stream(uint32_t stream) {
-  return stream == 0 ? 15 : 14 - stream;
+// A queue has one service class, and operations of one stream use their queue in their order.
+std::vector<CollectiveSet::Lane> CollectiveSet::lanes_of(const neff::Subgraph& subgraph) {
+  std::set<std::pair<uint32_t, uint32_t>> used;
+  for (const neff::CollectiveOp& op : subgraph.collectives) {
+    used.emplace(op.stream_id, op.priority);
+  }
+  std::vector<Lane> lanes;
+  for (const auto& [stream, priority] : used) {
+    const auto n = static_cast<uint32_t>(lanes.size());
+    lanes.push_back({stream, priority, n == 0 ? kCollectiveQueue : kFetchQueue - n});
+    if (lanes.size() == kMaxLanes) break;  // more are refused at load
+  }
+  return lanes;
+}
+
+const CollectiveSet::Lane& CollectiveSet::lane(const neff::CollectiveOp& op) const {
+  return *std::find_if(lanes_.begin(), lanes_.end(), [&](const Lane& lane) {
+    return lane.stream == op.stream_id && lane.priority == op.priority;
+  });
 }
 
 CollectiveSet::CollectiveSet(const LoadedProgram& program,
@@ -215,21 +238,35 @@ base::Status CollectiveSet::add_all() {
   const neff::Subgraph& sg = program_.subgraph();
   streams_.resize(core_.streams());
   const uint32_t used = streams_used(sg);
-  for (uint32_t s = 0; s < std::min<size_t>(used, streams_.size()); ++s) {
+  if (used > streams_.size()) {
+    return unsupported(NRT_INVALID, "Stream " + std::to_string(used - 1) + ": the core has " +
+                                        std::to_string(streams_.size()));
+  }
+  for (uint32_t s = 0; s < used; ++s) {
     streams_[s].cc = core_.stream_cc(s, used);
     streams_[s].cc.resize(std::min<size_t>(streams_[s].cc.size(), ccl::kMaxCcCores));
   }
+  lanes_ = lanes_of(sg);
   for (const neff::CollectiveOp& op : sg.collectives) {
+    if (base::Status s = check_lane(op); !s.ok()) return s;
     if (base::Status s = add(op); !s.ok()) return s;
   }
   return check_order();
 }
 
-base::Status CollectiveSet::add(const neff::CollectiveOp& op) {
-  if (op.stream_id >= streams_.size()) {
-    return unsupported(NRT_INVALID, "Stream " + std::to_string(op.stream_id) + ": the core has " +
-                                        std::to_string(streams_.size()));
+base::Status CollectiveSet::check_lane(const neff::CollectiveOp& op) const {
+  if (op.priority != 0 && core_.map().gen != contract::Gen::kV4) {
+    return unsupported(NRT_INVALID, "Collectives have priorities on NeuronCore-v4 and later only");
   }
+  const bool found = std::any_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) {
+    return lane.stream == op.stream_id && lane.priority == op.priority;
+  });
+  if (found) return {};
+  return error(NRT_RESOURCE, "The program uses more than " + std::to_string(kMaxLanes) +
+                                 " combinations of stream and priority");
+}
+
+base::Status CollectiveSet::add(const neff::CollectiveOp& op) {
   auto completion = completion_of(op);
   if (!completion) return completion.error();
   Stream& stream = streams_[op.stream_id];
@@ -285,6 +322,12 @@ base::Result<uint32_t> CollectiveSet::find_group(const neff::CollectiveOp& op) {
   }
   auto list = ccl::group_of(groups.lists, communicator_->rank());
   if (!list) return list.error();
+  std::set<uint32_t> sets{op.group_id};
+  for (const Group& known : groups_) sets.insert(known.group_id);
+  if (sets.size() > kMaxGroupSets) {
+    return error(NRT_RESOURCE, "The program has more than " + std::to_string(kMaxGroupSets) +
+                                   " different replica groups");
+  }
   Group group;
   group.stream = op.stream_id;
   group.group_id = op.group_id;
@@ -409,6 +452,7 @@ base::Status CollectiveSet::read_overrides() {
   if (const auto table = environment("NCCOM_CC_TABLE")) {
     text += (text.empty() ? "table:" : ",table:") + *table;
   }
+  if (text.empty()) return {};
   auto overrides = ccl::load_overrides(text);
   if (!overrides) return overrides.error();
   overrides_ = std::make_shared<const ccl::Overrides>(std::move(*overrides));

@@ -182,7 +182,7 @@ TEST(Options, StreamsTakeWhatTheyDoNotSayFromTheCommandLine) {
       file_with("streams.json",
                 "{\"streams\": [{\"operation\": \"allr\", \"datatype\": \"bf16\"},"
                 " {\"operation\": \"allg\", \"minbytes\": \"1kb\", \"maxbytes\": 1024,"
-                " \"ops_per_iter\": 2}]}");
+                " \"ops_per_iter\": 2, \"priority\": 3}]}");
   const Parsed p = parse_line("-r 4 -b 4kb -e 8kb -f 2 --streams-json " + file);
   ASSERT_TRUE(p.proceed) << p.text;
   ASSERT_EQ(p.streams.size(), 2u);
@@ -191,12 +191,15 @@ TEST(Options, StreamsTakeWhatTheyDoNotSayFromTheCommandLine) {
   EXPECT_EQ(p.streams[1].operation, Operation::kAllGather);
   EXPECT_EQ(p.streams[1].min_bytes, 1024u);
   EXPECT_EQ(p.streams[1].ops_per_iter, 2u);
+  EXPECT_EQ(p.streams[0].priority, 0u);
+  EXPECT_EQ(p.streams[1].priority, 3u);
   EXPECT_EQ(p.streams[1].step_factor, 2u);
   refused("-r 4 --streams-json " + file_with("none.json", "{\"streams\": []}"),
           "argument --streams-json: ");
   refused("-r 4 --streams-json " +
               file_with("what.json", "{\"streams\": [{\"operation\": \"allr\", \"bogus\": 1}]}"),
           "unrecognized arguments: --bogus 1");
+  refused("-r 4 --x-priority 4 allr", "argument --x-priority: must be 0 to 3");
 }
 
 TEST(Options, PartsKeepTheRatioAndTheSum) {

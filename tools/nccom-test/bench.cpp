@@ -151,7 +151,12 @@ class Bench::Impl {
       per_iteration =
           std::max(per_iteration, o.ops_per_iter * static_cast<uint32_t>(o.parts.size()));
     }
-    const uint32_t most = std::max(1u, kMaxOperations / per_iteration);
+    if (per_iteration > kMaxOperations) {
+      return base::Error{base::Fault::kUnsupported, 1, "nccom-test",
+                         std::to_string(per_iteration) + " operations per iteration; at most " +
+                             std::to_string(kMaxOperations)};
+    }
+    const uint32_t most = kMaxOperations / per_iteration;
     const uint32_t total = o_.iterations + o_.warmup;
     if (o_.repeat_neff && total > most) {
       return base::Error{base::Fault::kUnsupported, 1, "nccom-test",
@@ -184,12 +189,13 @@ class Bench::Impl {
     }
     std::vector<RankResult> results(o_.local_ranks);
     Agreement agreement(o_.local_ranks);
+    SharedCheck check;
     std::vector<std::thread> threads;
     for (uint32_t i = 0; i < o_.local_ranks; ++i) {
       threads.emplace_back([&, i] {
         if (o_.pin) pin(i);
         results[i] = run_rank(work, programs[i % programs.size()], o_.rank_start + i, executions,
-                              &agreement);
+                              &agreement, &check);
       });
     }
     for (std::thread& thread : threads) thread.join();

@@ -157,10 +157,11 @@ class Result {
     switch (o_.operation) {
       case Operation::kAllGather:
       case Operation::kAllToAll:
-        for (uint64_t i = 0; i < count; ++i) {
+        for (uint64_t i = 0, run = 0; i < count; i += run) {
           const uint64_t at = first + i;
           const uint64_t skip = o_.operation == Operation::kAllToAll ? own * chunk : 0;
-          take(group_[at / chunk], in + skip + at % chunk, 1, out + i);
+          run = std::min(count - i, chunk - at % chunk);
+          take(group_[at / chunk], in + skip + at % chunk, run, out + i);
         }
         return;
       case Operation::kPermute:

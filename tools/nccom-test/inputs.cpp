@@ -130,7 +130,8 @@ base::Result<std::vector<std::vector<std::string>>> read_streams(const std::stri
     if (!stream.is_object()) return bad(path, "a stream is an object of option names");
     for (const auto& [key, value] : stream.items()) {
       if (value.is_boolean() && !value.get<bool>()) continue;
-      std::string name = "--" + (key == "ops_per_iter" ? "x_ops_per_iter" : key);
+      const bool own = key == "ops_per_iter" || key == "priority";
+      std::string name = (own ? "--x_" : "--") + key;
       std::replace(name.begin(), name.end(), '_', '-');
       if (name == "--warmup-iters") name = "--warmup_iters";
       if (name == "--streams-json") return bad(path, "a stream cannot name another file");

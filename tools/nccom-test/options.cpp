@@ -12,6 +12,7 @@ namespace nccom {
 namespace {
 
 constexpr const char* kProgram = "nccom-test";
+constexpr uint64_t kMostSizes = 100000;  // in one table
 constexpr uint32_t kMaxChannels = 4;  // of a ring permute (collectives.md 1.5)
 
 struct OperationName {
@@ -316,6 +317,9 @@ class Parser {
       o.csv_file = value;
     } else if (name == "--x-ops-per-iter") {
       o.ops_per_iter = count(s, value, 1);
+    } else if (name == "--x-priority") {
+      constexpr uint64_t kLeastUrgent = 3;
+      o.priority = static_cast<uint32_t>(number(s, value, 0, kLeastUrgent));
     } else if (name == "--x-operation") {
       operation_ = value;
     } else if (name == "--x-reduction") {
@@ -442,6 +446,12 @@ class Parser {
     if (o.min_bytes > o.max_bytes) {
       return error("argument -e/--maxbytes: " + std::to_string(o.max_bytes) +
                    " is less than -b/--minbytes " + std::to_string(o.min_bytes));
+    }
+    const uint64_t steps =
+        o.step_factor != 0 || o.step_bytes == 0 ? 0 : (o.max_bytes - o.min_bytes) / o.step_bytes;
+    if (steps >= kMostSizes) {
+      return error("argument -i/--stepbytes: " + std::to_string(steps + 1) + " sizes; at most " +
+                   std::to_string(kMostSizes));
     }
     if (o.repeat_neff && o.neff_iterations == 0) o.neff_iterations = 1;
     choose_groups();

@@ -71,6 +71,7 @@ struct Options {
   RankLists groups;           // concurrent groups; they cover all ranks
   Pairs pairs;                // permute, sendrecv: global ranks
   uint32_t ops_per_iter = 1;  // of this stream
+  uint32_t priority = 0;      // of this stream's operations: 0 (most urgent) to 3
   // Proportions of the parts of each operation; of an implicit permute, its channels.
   std::vector<uint32_t> parts{1};
   bool unique_buffers = false;

@@ -224,6 +224,7 @@ std::string operation_text(const Stream& s, uint32_t i) {
       text += " src1_var_id=" + in + " src1_var_offset=" + std::to_string(place.from + source);
     }
     if (rooted(s.o.operation)) text += " root=" + std::to_string(s.o.root);
+    if (s.o.priority != 0) text += " priority=" + std::to_string(s.o.priority);
     text += "\n";
     ++issued;
   }

@@ -55,9 +55,10 @@ std::string dump(const Options& o, uint64_t size, uint32_t rank, const std::vect
 
 class Rank {
  public:
-  Rank(const Workload& work, uint32_t rank)
+  Rank(const Workload& work, uint32_t rank, SharedCheck* check)
       : work_(work),
         rank_(rank),
+        check_(check),
         vnc_(static_cast<int32_t>(rank - work.streams.front().rank_start)),
         tensors_(work.streams.size()) {}
 
@@ -144,7 +145,7 @@ class Rank {
                                             std::min<uint64_t>(kBlock, output->size() - at));
       if (rc != NRT_SUCCESS) return status_error("nrt_tensor_read", rc);
     }
-    const auto mismatch = compare(o, group, rank_, size, output->data());
+    const auto mismatch = check_->compare(o, stream, group, rank_, size, *output);
     if (!mismatch) return {};
     std::string text = "check failed on rank " + std::to_string(rank_) + ": " +
                        std::to_string(mismatch->wrong) + " of " +
@@ -159,6 +160,7 @@ class Rank {
 
   const Workload& work_;
   uint32_t rank_;
+  SharedCheck* check_;
   int32_t vnc_;
   // Released in reverse order: sets before tensors, the model last.
   Model model_;
@@ -176,8 +178,8 @@ base::Error status_error(const char* call, int status) {
 }
 
 RankResult run_rank(const Workload& work, const Program& program, uint32_t rank,
-                    uint32_t executions, Agreement* agreement) {
-  return Rank(work, rank).run(program, executions, agreement);
+                    uint32_t executions, Agreement* agreement, SharedCheck* check) {
+  return Rank(work, rank, check).run(program, executions, agreement);
 }
 
 bool Agreement::vote(bool yes) {

@@ -59,7 +59,9 @@ std::vector<uint64_t> size_list(const Options& o) {
   for (uint64_t size = o.min_bytes; size <= o.max_bytes;) {
     out.push_back(std::max<uint64_t>(1, (size + unit - 1) / unit) * unit);
     if (o.step_factor != 0) {
-      size = std::max<uint64_t>(size, 1) * o.step_factor;
+      size = std::max<uint64_t>(size, 1);
+      if (size > o.max_bytes / o.step_factor) break;  // a factor may be larger than any size
+      size *= o.step_factor;
     } else {
       size += step;
     }

@@ -35,6 +35,8 @@ const std::vector<Switch>& switches() {
       {"", "--x-ops-per-iter", Arity::kOne, "N",
        "operations of a stream per iteration (default 1)"},
       {"", "--x-operation", Arity::kOne, "OP", "the operation, as an option"},
+      {"", "--x-priority", Arity::kOne, "P",
+       "0 (most urgent, default) to 3; from NeuronCore-v4 on"},
       {"", "--x-reduction", Arity::kOne, "OP", "add, max, min (default add; fma is refused)"},
       {"", "--x-root", Arity::kOne, "I", "index of the root in each group (default 0)"},
       {"", "--x-channels", Arity::kOne, "N",
