@@ -198,5 +198,17 @@ TEST(Select, RefusesIllegalGroups) {
   EXPECT_TRUE(make_schedule(request, whole(one_chip(Gen::kV3, 4)), {}, ""));
 }
 
+TEST(Select, StrictTakesPublishedGroupsOnly) {
+  const Group three = group_of_ranks(torus(Gen::kV3, 4), 0, 3);
+  const OpRequest request = request_of(OpKind::kAllReduce, 3, 1024);
+  ScheduleOptions options;
+  EXPECT_TRUE(make_schedule(request, three, options, ""));
+  options.strict = true;
+  const auto refused = make_schedule(request, three, options, "");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, kNrtInvalid);
+  EXPECT_THAT(refused.error().what, HasSubstr("of 3 ranks on trn2; legal sizes: 1, 2, 4, 8"));
+}
+
 }  // namespace
 }  // namespace ccl
