@@ -108,7 +108,7 @@ void UdmaEngine::descriptors_arrive(const EventKey& key, uint64_t argument) {
   kick(key.time);
 }
 
-void UdmaEngine::expect() {
+void UdmaEngine::expect(uint32_t /*tag*/, uint64_t /*argument*/) {
   for (const void* at : ahead_) __builtin_prefetch(at);
 }
 

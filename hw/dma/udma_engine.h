@@ -126,7 +126,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
 
   bool access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) override;
   void on_event(const EventKey& key, uint32_t tag, uint64_t argument) override;
-  void expect() override;
+  void expect(uint32_t tag, uint64_t argument) override;
   void yield_to(const EventKey& key) override;
 
  private:
