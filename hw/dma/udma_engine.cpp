@@ -92,15 +92,19 @@ void UdmaEngine::on_event(const EventKey& key, uint32_t tag, uint64_t argument) 
 }
 
 void UdmaEngine::expect(uint32_t tag, uint64_t argument) {
-  constexpr size_t kLine = 64;
   if (tag == kTagEffect) return __builtin_prefetch(&deferred_[argument]);
-  const auto* begin = reinterpret_cast<const uint8_t*>(&config_);
-  const auto* end = reinterpret_cast<const uint8_t*>(&noted_);
-  for (const auto* at = begin; at < end; at += kLine) __builtin_prefetch(at);
-  const auto* queue = static_cast<const uint8_t*>(ahead_[0]);
-  for (size_t at = 0; at < sizeof(Queue); at += kLine) __builtin_prefetch(queue + at);
-  __builtin_prefetch(ahead_[1]);
-  __builtin_prefetch(ahead_[2]);
+  constexpr size_t kLine = 64;
+  const auto fetch = [](const void* from, size_t bytes) {
+    for (size_t at = 0; at < bytes; at += kLine) {
+      __builtin_prefetch(static_cast<const uint8_t*>(from) + at);
+    }
+  };
+  fetch(&config_, sizeof config_);
+  fetch(&resource_, 2 * kLine);
+  fetch(&run_, sizeof run_);
+  fetch(ahead_[0], sizeof(Queue));
+  fetch(ahead_[1], kLine);
+  fetch(ahead_[2], kLine);
 }
 
 // Arbitrates at `at`, unless a packet is being executed or an earlier arbitration is due.

@@ -134,13 +134,12 @@ void UdmaEngine::configure() {
 
 bool UdmaEngine::access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) {
   const bool ok = RegBlock::access(offset, data, size, write, debug);
+  const uint64_t queue = offset - (offset < udma::kS2mQ ? udma::kM2sQ : udma::kS2mQ);
+  const bool doorbell =
+      queue < kQueues * udma::kM2sQStride && queue % udma::kM2sQStride == udma::kM2sQTailInc;
+  if (doorbell) return ok;  // changes nothing that is remembered
   noted_[kM2s] = noted_[kS2m] = 0;
-  if (write) {
-    const uint64_t queue = offset - (offset < udma::kS2mQ ? udma::kM2sQ : udma::kS2mQ);
-    const bool doorbell =
-        queue < kQueues * udma::kM2sQStride && queue % udma::kM2sQStride == udma::kM2sQTailInc;
-    if (!doorbell) config_.known = false;
-  }
+  if (write) config_.known = false;
   return ok;
 }
 

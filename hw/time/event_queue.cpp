@@ -7,9 +7,9 @@ namespace hw {
 
 namespace {
 constexpr size_t kLine = 64;
-// Memory is far away. What of a sink is fetched how many events ahead of its turn, and when it may
-// fetch what that leads to.
-constexpr size_t kSinkLines = 12;
+// Memory is far away. How many events ahead of its turn the first lines of a sink are fetched, and
+// when it may fetch what they lead to.
+constexpr size_t kSinkLines = 3;
 constexpr size_t kFetchAhead = 6;
 constexpr size_t kExpectAhead = 3;
 
@@ -82,18 +82,20 @@ void EventQueue::unload() {
   first_.clear();
 }
 
-// The first bucket with events from the current one on; there is one.
-uint64_t EventQueue::next_bucket() const {
-  const size_t start = begin_ % kBuckets;
+// The first bucket with events from `from` on.
+uint64_t EventQueue::next_bucket(uint64_t from) const {
+  if (from - begin_ >= kBuckets) return kNever;
+  const size_t start = from % kBuckets;
   for (size_t k = 0; k <= occupied_.size(); ++k) {
     const size_t word = (start / 64 + k) % occupied_.size();
     uint64_t bits = occupied_[word];
     if (k == 0) bits &= ~uint64_t{0} << start % 64;
     if (bits == 0) continue;
     const size_t at = word * 64 + static_cast<size_t>(__builtin_ctzll(bits));
-    return begin_ + (at - start) % kBuckets;
+    const uint64_t found = from + (at - start) % kBuckets;
+    return found - begin_ < kBuckets ? found : kNever;
   }
-  return begin_;
+  return kNever;
 }
 
 void EventQueue::load_bucket(uint64_t bucket) {
@@ -110,7 +112,7 @@ void EventQueue::load_bucket(uint64_t bucket) {
 void EventQueue::load() {
   for (drop_cancelled(); first_.empty(); drop_cancelled()) {
     if (in_buckets_ != 0) {
-      current_ = next_bucket();
+      current_ = next_bucket(begin_);
       load_bucket(current_);
     } else if (!later_.empty()) {
       current_ = bucket_of(later_.front().time);
@@ -124,9 +126,31 @@ void EventQueue::load() {
       return;
     }
     std::sort(first_.begin(), first_.end(), std::greater<>());
-    const size_t ahead = std::min(kFetchAhead, first_.size());
-    for (size_t i = 1; i <= ahead; ++i) fetch(slots_[first_[first_.size() - i].slot].sink);
+    look_ahead();
   }
+}
+
+// Fetches what the events of the next buckets will touch, one step per bucket: the event, its sink,
+// what that expects. Of many at a time the first ones; run_first sees to the others.
+void EventQueue::look_ahead() {
+  if (in_buckets_ == 0) return;
+  const uint64_t soon = next_bucket(current_ + 1);
+  if (soon == kNever) return;
+  size_t n = 0;
+  for (uint32_t i = buckets_[soon % kBuckets]; i != kNone && n < kExpectAhead; ++n) {
+    const Slot& slot = slots_[i];
+    if (slot.live) slot.sink->expect(slot.tag, slot.argument);
+    i = slot.next;
+  }
+  const uint64_t later = next_bucket(soon + 1);
+  if (later == kNever) return;
+  n = 0;
+  for (uint32_t i = buckets_[later % kBuckets]; i != kNone && n < kFetchAhead; ++n) {
+    fetch(slots_[i].sink);
+    i = slots_[i].next;
+  }
+  const uint64_t last = next_bucket(later + 1);
+  if (last != kNever) __builtin_prefetch(&slots_[buckets_[last % kBuckets]]);
 }
 
 void EventQueue::drop_cancelled() {

@@ -72,6 +72,7 @@ class EventQueue {
   static constexpr uint32_t kBucketBits = 10;  // 1 ns: some events when a machine is busy
   static constexpr uint32_t kBuckets = 16384;  // 17 us: most packets have ended by then
   static constexpr uint32_t kNone = ~0u;
+  static constexpr uint64_t kNever = ~uint64_t{0};
 
   struct Place {
     base::Ps time;
@@ -103,7 +104,8 @@ class EventQueue {
   void unload();
   void load();
   void load_bucket(uint64_t bucket);
-  uint64_t next_bucket() const;
+  uint64_t next_bucket(uint64_t from) const;
+  void look_ahead();
   void drop_cancelled();
   void advance_to(uint64_t bucket);
   void run_first();
