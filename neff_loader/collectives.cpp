@@ -120,10 +120,13 @@ void add_collective(const Context& c, const EngineProgram& p, const ProgramStep&
     c.report.fail(violation("C-16", where, "shapes in registers are not supported",
                             status::kInvalid, base::Fault::kUnsupported));
   }
-  const Side from =
-      resolve(c, *sg, where, "src0", t.src0_var_id, t.src0_var_offset, t.src0_pattern, t.dtype);
-  const Side to =
-      resolve(c, *sg, where, "dst", t.dst_var_id, t.dst_var_offset, t.dst_pattern, t.dtype);
+  Side from;
+  Side to;
+  if (t.ctype != CollectiveType::kBarrier) {  // which moves nothing
+    from =
+        resolve(c, *sg, where, "src0", t.src0_var_id, t.src0_var_offset, t.src0_pattern, t.dtype);
+    to = resolve(c, *sg, where, "dst", t.dst_var_id, t.dst_var_offset, t.dst_pattern, t.dtype);
+  }
   CollectiveOp op;
   op.engine = p.engine;
   op.pc = step.pc;
@@ -134,6 +137,7 @@ void add_collective(const Context& c, const EngineProgram& p, const ProgramStep&
   op.group_id = t.group_id;
   op.channel_id = t.channel_id;
   op.stream_id = t.stream_id;
+  op.priority = t.priority;
   op.source = from.variable;
   op.source_offset = t.src0_var_offset;
   op.source_bytes = from.bytes;
@@ -171,14 +175,9 @@ bool sizes_agree(const CollectiveOp& op, uint64_t n) {
     case CollectiveType::kAllToAllV:
       return true;  // given by a tensor at run time
     case CollectiveType::kBarrier:
-      return true;  // moves nothing
+      return true;
   }
   return false;
-}
-
-bool has_pairs(CollectiveType type) {
-  return type == CollectiveType::kPermute || type == CollectiveType::kPermuteReduce ||
-         type == CollectiveType::kSendRecv || type == CollectiveType::kSendRecvCce;
 }
 
 // Every rank sends at most once and receives at most once, within the own list
@@ -224,7 +223,7 @@ base::Status check_operation(const Subgraph& sg, const CollectiveOp& op, const R
                      "the metadata tensor has " + std::to_string(sg.variables[*op.metadata].size) +
                          " bytes, " + std::to_string(needed) + " are needed");
   }
-  if (!has_pairs(op.type)) return {};
+  if (!op.has_pairs()) return {};
   return check_pairs(sg.cc.groups[op.group_id], op.group_id, mine);
 }
 
@@ -255,6 +254,11 @@ base::Status check_group(const ReplicaGroups& group, uint32_t id, const Collecti
 uint32_t CollectiveOp::metadata_rows() const {
   if (type == CollectiveType::kReduceScatterV) return 2;  // counts, displacements
   return variable_size(type) ? (receive_displacements ? 4 : 3) : 0;
+}
+
+bool CollectiveOp::has_pairs() const {
+  return type == CollectiveType::kPermute || type == CollectiveType::kPermuteReduce ||
+         type == CollectiveType::kSendRecv || type == CollectiveType::kSendRecvCce;
 }
 
 const RankList* ReplicaGroups::list_of(uint32_t rank) const {

@@ -210,7 +210,8 @@ struct CollectiveOp {
   uint32_t group_id = 0;
   uint32_t channel_id = 0;
   uint32_t stream_id = 0;
-  uint32_t source = 0;  // index in Subgraph::variables
+  uint32_t priority = 0;  // 0 (most urgent) to 3
+  uint32_t source = 0;    // index in Subgraph::variables
   uint64_t source_offset = 0;
   uint64_t source_bytes = 0;
   uint32_t destination = 0;
@@ -225,6 +226,7 @@ struct CollectiveOp {
   bool receive_displacements = false;
 
   uint32_t metadata_rows() const;
+  bool has_pairs() const;  // that the file names: not those of implicit permutes
 };
 
 // ---- Subgraphs and files ----

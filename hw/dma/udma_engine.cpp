@@ -182,16 +182,16 @@ void UdmaEngine::drop_erroneous(const Packet& packet) {
   if (q.half[kM2s].visible == 0) active_ &= ~(1u << packet.queue);
 }
 
-// Round robin, within the highest class of those that wait.
+// Round robin, within the most urgent class of those that wait: the lowest number.
 uint32_t UdmaEngine::next_queue(uint32_t candidates) const {
   if (config_.classes) {
     uint32_t best = 0;
-    uint32_t highest = 0;
+    uint32_t urgent = ~0u;
     for (uint32_t left = candidates; left != 0; left &= left - 1) {
       const uint8_t its = config_.service_class[static_cast<uint32_t>(__builtin_ctz(left))];
-      if (its > highest) best = 0;
-      highest = std::max<uint32_t>(highest, its);
-      if (its == highest) best |= left & -left;
+      if (its < urgent) best = 0;
+      urgent = std::min<uint32_t>(urgent, its);
+      if (its == urgent) best |= left & -left;
     }
     candidates = best;
   }
@@ -314,6 +314,7 @@ void UdmaEngine::plan_one(base::Ps at) {
   base::Ps end = 0;
   for (const Charge& c : context_.charges) {
     end = std::max(end, c.resource->commit(at, c.bytes, c.extra));
+    if (run_.packets.front().signal) c.resource->count_signal();
   }
   place(run_.packets.front(), at, end);
   streak_ = std::min(streak_ + 1, kMaxStreak);
@@ -386,6 +387,7 @@ void UdmaEngine::reserve_planned() {
     for (uint32_t i = 0; i < packet.charges; ++i) {
       const Charge& c = run_.charges[packet.first_charge + i];
       c.resource->commit(packet.start, c.bytes, c.extra);
+      if (packet.signal) c.resource->count_signal();
     }
   }
 }

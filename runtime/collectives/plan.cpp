@@ -3,7 +3,7 @@
 
 #include "runtime/collectives/ccl.h"
 #include "runtime/collectives/schedule/algorithms.h"
-#include "runtime/collectives/schedule/select.h"
+#include "runtime/collectives/schedule_cache.h"
 
 namespace ccl {
 namespace {
@@ -50,11 +50,6 @@ base::Result<bool> aliases(const OpRequest& q, const RankResources& r, uint64_t 
   return invalid(refusal);
 }
 
-const Overrides* overrides_of(const PlanOptions& options) {
-  static const Overrides kNone;
-  return options.overrides ? options.overrides.get() : &kNone;
-}
-
 // A schedule in place leaves out the copy of what is there already, on all ranks.
 bool copies_own(OpKind kind) {
   return kind == OpKind::kAllGather || kind == OpKind::kBroadcast || kind == OpKind::kPermute;
@@ -70,9 +65,9 @@ base::Result<Needs> needs(const OpRequest& request, const Group& group, bool in_
   if (base::Status s = validate(request, group.ranks()); !s.ok()) return s.error();
   ScheduleOptions schedule_options = options.schedule;
   schedule_options.in_place = in_place;
-  const auto schedule = make_schedule(request, group, schedule_options, *overrides_of(options));
-  if (!schedule) return schedule.error();
-  Needs needs = needs_of(schedule->shape, contract::kDmaPerNc * lnc, cc_count);
+  const auto schedule = shared_schedule(request, group, schedule_options, options.overrides);
+  if (!*schedule) return schedule->error();
+  Needs needs = needs_of((*schedule)->shape, contract::kDmaPerNc * lnc, cc_count);
   if (needs.signals + needs.completions > kSemaphores) {
     return base::Error{base::Fault::kResource, kNrtResource, "collectives",
                        std::string(to_string(request.kind)) + " over " +
@@ -114,9 +109,9 @@ base::Result<Lowered> plan(const OpRequest& request, const Group& group,
                    " ranks; all or none must do so");
   }
   schedule_options.in_place = in_place != 0;
-  const auto schedule = make_schedule(request, group, schedule_options, *overrides_of(options));
-  if (!schedule) return schedule.error();
-  return lower(*schedule, members, own, completion, options);
+  const auto schedule = shared_schedule(request, group, schedule_options, options.overrides);
+  if (!*schedule) return schedule->error();
+  return lower(**schedule, members, own, completion, options);
 }
 
 }  // namespace ccl

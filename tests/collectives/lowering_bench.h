@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "runtime/collectives/ccl.h"
@@ -29,6 +30,7 @@ struct Case {
   std::vector<std::pair<uint32_t, uint32_t>> pairs;
   uint32_t root = 0;
   uint32_t cc_count = 1;
+  uint32_t stream = 0;  // above 0: the CC-core of that number, and a queue and memory of its own
   bool in_place = false;
   bool broadcast = true;
   ScheduleOptions schedule;
@@ -39,7 +41,13 @@ struct Case {
 
 class Bench {
  public:
-  explicit Bench(const Case& c) : c_(c), machine_(c.group.topology.gen, c.seed) {
+  // `shared`: the machine of several operations that run at once.
+  explicit Bench(const Case& c, ReferenceMachine* shared = nullptr)
+      : c_(c),
+        own_machine_(shared == nullptr
+                         ? std::make_unique<ReferenceMachine>(c.group.topology.gen, c.seed)
+                         : nullptr),
+        machine_(shared == nullptr ? *own_machine_ : *shared) {
     const uint64_t size = contract::dtype_size(c.dtype);
     request_.kind = c.kind;
     request_.dtype = c.dtype;
@@ -59,6 +67,14 @@ class Bench {
 
   // Declares memory, plans and loads all ranks, runs, checks.
   void run() {
+    ASSERT_NO_FATAL_FAILURE(load());
+    ASSERT_TRUE(machine_.run()) << machine_.error << "\n" << text;
+    EXPECT_TRUE(machine_.all_semaphores_zero()) << text;
+    EXPECT_EQ(machine_.notifications.size(), 2u * ranks() * c_.executions);
+    check();
+  }
+
+  void load() {
     ASSERT_NO_FATAL_FAILURE(prepare());
     for (uint32_t r = 0; r < ranks(); ++r) fill(r);
     for (uint32_t r = 0; r < ranks(); ++r) {
@@ -69,9 +85,25 @@ class Bench {
       if (r < 4) text += lowered->describe();
       machine_.load(members_[r], *lowered, c_.executions, options_.triggers);
     }
-    ASSERT_TRUE(machine_.run()) << machine_.error << "\n" << text;
-    EXPECT_TRUE(machine_.all_semaphores_zero()) << text;
-    check();
+  }
+
+  // Results and completions.
+  void check() {
+    total_ = reduces(c_.kind) && c_.kind != OpKind::kPermuteReduce ? total() : Bytes();
+    for (uint32_t rank = 0; rank < ranks(); ++rank) {
+      const bool undefined = c_.kind == OpKind::kReduce && rank != c_.root;
+      // In place, later executions work on the result of earlier ones: only the first is checked.
+      if ((!c_.in_place || c_.executions == 1) && !undefined) {
+        const Bytes is = output(rank);
+        const Bytes wanted = expected(rank);
+        const auto differ = std::mismatch(is.begin(), is.end(), wanted.begin(), wanted.end());
+        EXPECT_EQ(differ.first, is.end())
+            << "rank " << rank << ", byte " << differ.first - is.begin() << "\n"
+            << text;
+      }
+      const Bytes& words = machine_.memory(members_[rank].chip, members_[rank].weights);
+      EXPECT_EQ(words[64], c_.executions) << "completions of rank " << rank;
+    }
   }
 
   // Makes the schedule, learns what it needs, places the ranks.
@@ -133,10 +165,12 @@ class Bench {
     r.lnc = c_.group.topology.lnc;
     r.cc_count = c_.cc_count;
     for (uint32_t i = 0; i < c_.cc_count; ++i) {
-      r.cc[i] = {p.nc * r.map().topsps_per_nc() + i, rank % 3 * 7 + i, 180 - i};
+      r.cc[i] = {p.nc * r.map().topsps_per_nc() + c_.stream + i, rank % 3 * 7 + i, 180 - i};
     }
+    r.queue -= c_.stream;
     r.signals = needs_.signals;
-    const uint64_t base = r.map().hbm_base(r.map().hbm_of_nc(p.nc)) + (p.nc + 1) * 0x4000'0000ull;
+    const uint64_t base = r.map().hbm_base(r.map().hbm_of_nc(p.nc)) + (p.nc + 1) * 0x4000'0000ull +
+                          c_.stream * 0x200'0000ull;
     r.weights = base;
     r.src = base + 0x10'0000;
     r.second = base + 0x2000'0000;
@@ -246,27 +280,9 @@ class Bench {
     }
   }
 
-  void check() {
-    total_ = reduces(c_.kind) && c_.kind != OpKind::kPermuteReduce ? total() : Bytes();
-    for (uint32_t rank = 0; rank < ranks(); ++rank) {
-      const bool undefined = c_.kind == OpKind::kReduce && rank != c_.root;
-      // In place, later executions work on the result of earlier ones: only the first is checked.
-      if ((!c_.in_place || c_.executions == 1) && !undefined) {
-        const Bytes is = output(rank);
-        const Bytes wanted = expected(rank);
-        const auto differ = std::mismatch(is.begin(), is.end(), wanted.begin(), wanted.end());
-        EXPECT_EQ(differ.first, is.end())
-            << "rank " << rank << ", byte " << differ.first - is.begin() << "\n"
-            << text;
-      }
-      const Bytes& words = machine_.memory(members_[rank].chip, members_[rank].weights);
-      EXPECT_EQ(words[64], c_.executions) << "completions of rank " << rank;
-    }
-    EXPECT_EQ(machine_.notifications.size(), 2u * ranks() * c_.executions);
-  }
-
   Case c_;
-  ReferenceMachine machine_;
+  std::unique_ptr<ReferenceMachine> own_machine_;
+  ReferenceMachine& machine_;
   OpRequest request_;
   PlanOptions options_;
   Needs needs_;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """nccom-test on an emulated trn1.2xlarge: checked data for every operation and both algorithms, times
-that neither --check nor --timing-only nor a second run changes, two processes, argument errors.
+that neither --check nor --timing-only nor a second run changes, many processes, argument errors.
 
 usage: end_to_end_test.py <directory with soma and nccom-test>"""
 import os
@@ -67,21 +67,29 @@ class EndToEnd(unittest.TestCase):
     def test_repeated_executions_of_one_neff(self):
         self.good(words("-r 2 -b 4096 -e 4096 -n 2 -w 1 -I 8 -W 1 -d int32 -c -t avg p50 allr"))
 
-    def test_two_processes(self):
-        with tempfile.TemporaryDirectory() as directory:
-            one = (f"{NCCOM} -r 2 --x-rank-start $R --x-local-ranks 1 -b 1kb -e 1mb -f 32 -n 3 -w 1 -d bf16 -c "
-                   f"allr >{directory}/$R")
-            script = (f"export NEURON_RT_ROOT_COMM_ID=127.0.0.1:$P; "
-                      f"R=0 NEURON_RT_VISIBLE_CORES=0 bash -c '{one}' & first=$!; R=1 NEURON_RT_VISIBLE_CORES=1 bash -c '{one}' "
-                      f"|| exit 9; wait $first")
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                port = probe.getsockname()[1]
-            code, out, err = run([], command=["bash", "-c", script], env={"P": str(port)})
+    def processes(self, count, line, platform):
+        """`count` processes of one rank; the table that the process of rank 0 prints."""
+        with tempfile.TemporaryDirectory() as directory, socket.socket() as probe:
+            one = (f"NEURON_RT_VISIBLE_CORES=$R {NCCOM} -r {count} --x-rank-start $R --x-local-ranks 1 {line} "
+                   f">{directory}/$R & all=\"$all $!\"")
+            script = (f"export NEURON_RT_ROOT_COMM_ID=127.0.0.1:$P; for R in $(seq 0 {count - 1}); do {one}; done; "
+                      f"for one in $all; do wait $one || exit 9; done")
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+            probe.close()
+            code, out, err = run([], command=["bash", "-c", script], env={"P": str(port)}, platform=platform)
             self.assertEqual(code, 0, out + err)
             with open(os.path.join(directory, "0"), encoding="ascii") as file:
-                table = file.read()
-        self.assertEqual(table, self.good(words("-r 2 -b 1kb -e 1mb -f 32 -n 3 -w 1 -d bf16 allr")))
+                return file.read()
+
+    def test_two_processes(self):
+        line = "-b 1kb -e 1mb -f 32 -n 3 -w 1 -d bf16 allr"
+        self.assertEqual(self.processes(2, "-c " + line, "trn1.2xlarge"), self.good(words("-r 2 " + line)))
+
+    def test_many_processes(self):
+        line = "-b 4096 -e 4096 -n 2 -w 0 -d int32 allr"
+        self.assertEqual(self.processes(32, "-c " + line, "trn2.48xlarge"),
+                         self.good(words("-r 32 " + line), platform="trn2.48xlarge"))
 
     def test_errors(self):
         code, out, err = run(words("-r 2 nothing"))

@@ -182,7 +182,7 @@ TEST(Options, StreamsTakeWhatTheyDoNotSayFromTheCommandLine) {
       file_with("streams.json",
                 "{\"streams\": [{\"operation\": \"allr\", \"datatype\": \"bf16\"},"
                 " {\"operation\": \"allg\", \"minbytes\": \"1kb\", \"maxbytes\": 1024,"
-                " \"ops_per_iter\": 2}]}");
+                " \"ops_per_iter\": 2, \"priority\": 3}]}");
   const Parsed p = parse_line("-r 4 -b 4kb -e 8kb -f 2 --streams-json " + file);
   ASSERT_TRUE(p.proceed) << p.text;
   ASSERT_EQ(p.streams.size(), 2u);
@@ -191,12 +191,15 @@ TEST(Options, StreamsTakeWhatTheyDoNotSayFromTheCommandLine) {
   EXPECT_EQ(p.streams[1].operation, Operation::kAllGather);
   EXPECT_EQ(p.streams[1].min_bytes, 1024u);
   EXPECT_EQ(p.streams[1].ops_per_iter, 2u);
+  EXPECT_EQ(p.streams[0].priority, 0u);
+  EXPECT_EQ(p.streams[1].priority, 3u);
   EXPECT_EQ(p.streams[1].step_factor, 2u);
   refused("-r 4 --streams-json " + file_with("none.json", "{\"streams\": []}"),
           "argument --streams-json: ");
   refused("-r 4 --streams-json " +
               file_with("what.json", "{\"streams\": [{\"operation\": \"allr\", \"bogus\": 1}]}"),
           "unrecognized arguments: --bogus 1");
+  refused("-r 4 --x-priority 4 allr", "argument --x-priority: must be 0 to 3");
 }
 
 TEST(Options, PartsKeepTheRatioAndTheSum) {
@@ -214,6 +217,35 @@ TEST(Options, HostsEndWhereTheOperationBegins) {
   EXPECT_EQ(o.hosts, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(o.operation, Operation::kAllReduce);
   EXPECT_EQ(o.nodes, 2u);
+}
+
+TEST(Options, OwnOperationsAndOptions) {
+  EXPECT_EQ(good("-r 4 bcast --x-root 3").root, 3u);
+  EXPECT_EQ(good("-r 4 broadcast").operation, Operation::kBroadcast);
+  EXPECT_EQ(good("-r 4 reduce --x-reduction max").reduction, contract::ReduceOp::kMax);
+  EXPECT_EQ(good("-r 4 permred").pairs, (Pairs{{0, 1}, {1, 2}, {2, 3}, {3, 0}}));
+  EXPECT_EQ(good("-r 4 permute --data-parallel-dimension 2").pairs,
+            (Pairs{{0, 1}, {1, 0}, {2, 3}, {3, 2}}));
+  EXPECT_TRUE(good("-r 4 permimp").pairs.empty());  // the runtime's choice
+  EXPECT_EQ(good("-r 4 permredimp --x-channels 3").parts, (std::vector<uint32_t>{1, 1, 1}));
+  EXPECT_TRUE(good("-r 4 allr --x-in-place").unique_buffers);
+  EXPECT_EQ(good("-r 4 allr -d int64 --x-skew 7").skew, 7u);
+  EXPECT_TRUE(good("-r 4 --x-matrix").matrix);
+  refused("-r 4 bcast --x-root 4", "argument --x-root: 4 of groups of 4 ranks");
+  refused("-r 4 bcast --data-parallel-dimension 2 --x-root 2", "argument --x-root: 2 of groups");
+  refused("-r 4 allr --x-channels 2", "argument --x-channels: only for permute_implicit");
+  refused("-r 4 permimp --x-channels 5", "argument --x-channels: must be 1 to 4, not 5");
+  refused("-r 4 permimp --coalesced-cc-size-ratio [1,1]", "argument --coalesced-cc-size-ratio");
+  refused("-r 4 barrier --x-in-place", "argument --x-in-place: a barrier has no buffers");
+  refused("-r 4 allr --x-reduction xor", "argument --x-reduction: invalid choice: 'xor'");
+}
+
+TEST(Options, SizesOfOwnOperations) {
+  EXPECT_EQ(size_list(good("-r 4 barrier -b 1kb -e 1mb")), (std::vector<uint64_t>{0}));
+  Options o = good("-r 4 permredimp --x-channels 3 -d fp32 -b 4 -e 4");
+  EXPECT_EQ(size_list(o), (std::vector<uint64_t>{12}));  // an element on each channel
+  EXPECT_EQ(input_bytes(o, 12), 24u);                    // two sources
+  EXPECT_EQ(output_bytes(o, 12), 12u);
 }
 
 }  // namespace

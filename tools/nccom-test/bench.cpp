@@ -133,6 +133,11 @@ class Bench::Impl {
     return start_trace();
   }
 
+  void use(const std::vector<Options>& streams) {
+    streams_ = streams;
+    o_ = streams.front();
+  }
+
   base::Result<std::vector<Measurement>> measure(const std::vector<uint64_t>& sizes) {
     std::vector<Measurement> m(streams_.size());
     for (size_t s = 0; s < m.size(); ++s) m[s].size = sizes[s];
@@ -146,7 +151,12 @@ class Bench::Impl {
       per_iteration =
           std::max(per_iteration, o.ops_per_iter * static_cast<uint32_t>(o.parts.size()));
     }
-    const uint32_t most = std::max(1u, kMaxOperations / per_iteration);
+    if (per_iteration > kMaxOperations) {
+      return base::Error{base::Fault::kUnsupported, 1, "nccom-test",
+                         std::to_string(per_iteration) + " operations per iteration; at most " +
+                             std::to_string(kMaxOperations)};
+    }
+    const uint32_t most = kMaxOperations / per_iteration;
     const uint32_t total = o_.iterations + o_.warmup;
     if (o_.repeat_neff && total > most) {
       return base::Error{base::Fault::kUnsupported, 1, "nccom-test",
@@ -171,15 +181,21 @@ class Bench::Impl {
   // One NEFF with the iterations of the run that begin at `first`.
   base::Status run(const Workload& work, uint32_t first, uint32_t executions,
                    std::vector<Measurement>* m) {
-    const base::Result<Program> program = make_program(work);
-    if (!program) return program.error();
+    std::vector<Program> programs;  // of every rank, or one for all
+    for (uint32_t i = 0; i < (rank_specific(work) ? o_.local_ranks : 1); ++i) {
+      base::Result<Program> program = make_program(work, o_.rank_start + i);
+      if (!program) return program.error();
+      programs.push_back(std::move(*program));
+    }
     std::vector<RankResult> results(o_.local_ranks);
     Agreement agreement(o_.local_ranks);
+    SharedCheck check;
     std::vector<std::thread> threads;
     for (uint32_t i = 0; i < o_.local_ranks; ++i) {
       threads.emplace_back([&, i] {
         if (o_.pin) pin(i);
-        results[i] = run_rank(work, *program, o_.rank_start + i, executions, &agreement);
+        results[i] = run_rank(work, programs[i % programs.size()], o_.rank_start + i, executions,
+                              &agreement, &check);
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -189,6 +205,7 @@ class Bench::Impl {
     }
     if (!events) return events.error();
     if (base::Status status = compare_ranks(work, results); !status) return status;
+    if (base::Status status = check_barriers(streams_, *events); !status) return status;
     return collect(*events, work, first, executions, m);
   }
 
@@ -254,7 +271,7 @@ class Bench::Impl {
   }
 
   std::vector<Options> streams_;
-  const Options& o_;  // what concerns the job
+  Options o_;  // what concerns the job
   bool running_ = false;
   uint32_t cores_ = 0;
   uint32_t lnc_ = 1;
@@ -268,6 +285,10 @@ base::Result<std::unique_ptr<Bench>> Bench::open(const std::vector<Options>& str
   std::unique_ptr<Bench> bench(new Bench(streams));
   if (base::Status status = bench->impl_->start(); !status) return status.error();
   return bench;
+}
+
+void Bench::use(const std::vector<Options>& streams) {
+  impl_->use(streams);
 }
 
 base::Result<std::vector<Measurement>> Bench::measure(const std::vector<uint64_t>& sizes) {

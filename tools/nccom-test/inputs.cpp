@@ -1,6 +1,7 @@
 #include "inputs.h"
 
 #include <algorithm>
+#include <cctype>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -129,7 +130,8 @@ base::Result<std::vector<std::vector<std::string>>> read_streams(const std::stri
     if (!stream.is_object()) return bad(path, "a stream is an object of option names");
     for (const auto& [key, value] : stream.items()) {
       if (value.is_boolean() && !value.get<bool>()) continue;
-      std::string name = "--" + (key == "ops_per_iter" ? "x_ops_per_iter" : key);
+      const bool own = key == "ops_per_iter" || key == "priority";
+      std::string name = (own ? "--x_" : "--") + key;
       std::replace(name.begin(), name.end(), '_', '-');
       if (name == "--warmup-iters") name = "--warmup_iters";
       if (name == "--streams-json") return bad(path, "a stream cannot name another file");
@@ -141,6 +143,31 @@ base::Result<std::vector<std::vector<std::string>>> read_streams(const std::stri
     }
   }
   return out;
+}
+
+base::Result<uint64_t> parse_size(const std::string& text) {
+  const base::Error bad{base::Fault::kUsage, 2, "", "invalid size value: '" + text + "'"};
+  size_t digits = 0;
+  while (digits < text.size() && std::isdigit(static_cast<unsigned char>(text[digits])) != 0)
+    ++digits;
+  constexpr size_t kMaxDigits = 18;
+  if (digits == 0 || digits > kMaxDigits) return bad;
+  std::string suffix = text.substr(digits);
+  for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  unsigned shift = 0;
+  if (suffix == "k" || suffix == "kb") {
+    shift = 10;
+  } else if (suffix == "m" || suffix == "mb") {
+    shift = 20;
+  } else if (suffix == "g" || suffix == "gb") {
+    shift = 30;
+  } else if (!suffix.empty() && suffix != "b") {
+    return bad;
+  }
+  const uint64_t value = std::stoull(text.substr(0, digits));
+  constexpr unsigned kMaxShift = 48;  // 256 TiB: more than any device
+  if (value >> (kMaxShift - shift) != 0) return bad;
+  return value << shift;
 }
 
 base::Result<std::vector<uint32_t>> parse_ratio(const std::string& text) {

@@ -9,6 +9,7 @@
 
 #include "bench.h"
 #include "launch.h"
+#include "matrix.h"
 #include "options.h"
 #include "table.h"
 
@@ -166,6 +167,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", error.message().c_str());
     return error.code;
   }
+  if (o.matrix) return nccom::run_matrix({argv + 1, argv + argc}, o);
   nccom::choose_seed(&parsed.streams);
   return nccom::Run(std::move(parsed.streams)).run();
 }

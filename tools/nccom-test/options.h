@@ -1,5 +1,6 @@
 // Command line of nccom-test (tools.md 2.2 to 2.5): parsed values, and errors in argparse style.
-// Own options, not published: --gib and those that begin with --x-.
+// Own options, not published: --gib and those that begin with --x-. Own operations: broadcast and
+// all behind it. Own types: fp8e3, fp8e5, uint64, int64.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,20 @@
 
 namespace nccom {
 
-enum class Operation { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kPermute, kSendRecv };
+enum class Operation {
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kPermute,
+  kSendRecv,
+  kBroadcast,
+  kReduce,
+  kBarrier,
+  kPermuteReduce,
+  kPermuteImplicit,
+  kPermuteReduceImplicit,
+};
 enum class Check { kOff, kRandom, kAllOnes };
 
 struct DataType {
@@ -28,6 +42,10 @@ struct Stat {
 
 struct Options {
   Operation operation = Operation::kAllReduce;
+  contract::ReduceOp reduction = contract::ReduceOp::kAdd;
+  uint32_t root = 0;  // index in each group: broadcast, reduce
+  bool in_place = false;
+  uint32_t skew = 0;  // rank r begins r times this many turns of an idle loop later
   uint32_t ranks = 0;
   uint64_t min_bytes = 32ull << 20;
   uint64_t max_bytes = 32ull << 20;
@@ -50,13 +68,16 @@ struct Options {
   bool gib = false;
   bool json_config = false;
   std::string json_file;
-  RankLists groups;                // concurrent groups; they cover all ranks
-  Pairs pairs;                     // permute, sendrecv: global ranks
-  uint32_t ops_per_iter = 1;       // of this stream
-  std::vector<uint32_t> parts{1};  // proportions of the parts of each operation
+  RankLists groups;           // concurrent groups; they cover all ranks
+  Pairs pairs;                // permute, sendrecv: global ranks
+  uint32_t ops_per_iter = 1;  // of this stream
+  uint32_t priority = 0;      // of this stream's operations: 0 (most urgent) to 3
+  // Proportions of the parts of each operation; of an implicit permute, its channels.
+  std::vector<uint32_t> parts{1};
   bool unique_buffers = false;
   bool pin = false;
   std::string csv_file;
+  bool matrix = false;  // every operation with every algorithm
   uint32_t nodes = 1;
   std::vector<std::string> hosts;
   bool slurm = false;
@@ -81,8 +102,14 @@ Parsed parse(const std::vector<std::string>& arguments);
 const char* long_name(Operation operation);
 const char* short_name(Operation operation);
 
-// "1kb", "32M", "17": binary multiples, any case.
-base::Result<uint64_t> parse_size(const std::string& text);
+// The operation folds inputs.
+bool reduces(Operation operation);
+// Data moves along the edges of a ring that the runtime chooses.
+bool ring_permute(Operation operation);
+// Broadcast, reduce.
+bool rooted(Operation operation);
+// Two sources: the first and the second half of the input of every part.
+bool two_sources(Operation operation);
 
 // Sizes of the run, each a whole number of elements, and of ranks x elements where the operation
 // splits the buffer (rounded up).
@@ -95,7 +122,7 @@ struct Part {
 };
 std::vector<Part> parts_of(const Options& options, uint64_t size);
 
-// Bytes per rank for a `size(B)`.
+// Bytes per rank for a `size(B)`; the input with both sources where there are two.
 uint64_t input_bytes(const Options& options, uint64_t size);
 uint64_t output_bytes(const Options& options, uint64_t size);
 

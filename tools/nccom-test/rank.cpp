@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
+#include <optional>
 
 #include "golden.h"
 
@@ -39,7 +41,7 @@ std::string dump(const Options& o, uint64_t size, uint32_t rank, const std::vect
                            std::to_string(rank) + "_";
   std::vector<uint8_t> input(input_bytes(o, size));
   make_input(o, rank, 0, input.size() / contract::dtype_size(o.dtype.code), input.data());
-  const std::vector<uint8_t> golden = expected_output(o, group, rank, size);
+  const std::vector<uint8_t> golden = expected_output(o, group, rank, size, output.data());
   const std::pair<const char*, const std::vector<uint8_t>*> files[] = {
       {"input.bin", &input}, {"output.bin", &output}, {"golden.bin", &golden}};
   for (const auto& [name, bytes] : files) {
@@ -53,9 +55,10 @@ std::string dump(const Options& o, uint64_t size, uint32_t rank, const std::vect
 
 class Rank {
  public:
-  Rank(const Workload& work, uint32_t rank)
+  Rank(const Workload& work, uint32_t rank, SharedCheck* check)
       : work_(work),
         rank_(rank),
+        check_(check),
         vnc_(static_cast<int32_t>(rank - work.streams.front().rank_start)),
         tensors_(work.streams.size()) {}
 
@@ -94,7 +97,7 @@ class Rank {
     }
     for (size_t s = 0; s < work_.streams.size(); ++s) {
       const Options& o = work_.streams[s];
-      if (o.check == Check::kOff) continue;
+      if (o.check == Check::kOff || o.operation == Operation::kBarrier) continue;
       const uint64_t size = work_.sizes[s];
       Tensors& t = tensors_[s];
       base::Status status = add(input_name(s), input_bytes(o, size), inputs_.get(), &t.input);
@@ -133,7 +136,8 @@ class Rank {
 
   base::Status verify(size_t stream, std::vector<uint8_t>* output) {
     const Options& o = work_.streams[stream];
-    if (!receives(o, rank_)) return {};
+    const std::vector<uint32_t> group = group_of(o, rank_);
+    if (!receives(o, group, rank_)) return {};
     const uint64_t size = work_.sizes[stream];
     output->resize(output_bytes(o, size));
     for (uint64_t at = 0; at < output->size(); at += kBlock) {
@@ -141,8 +145,7 @@ class Rank {
                                             std::min<uint64_t>(kBlock, output->size() - at));
       if (rc != NRT_SUCCESS) return status_error("nrt_tensor_read", rc);
     }
-    const std::vector<uint32_t> group = group_of(o, rank_);
-    const auto mismatch = compare(o, group, rank_, size, output->data());
+    const auto mismatch = check_->compare(o, stream, group, rank_, size, *output);
     if (!mismatch) return {};
     std::string text = "check failed on rank " + std::to_string(rank_) + ": " +
                        std::to_string(mismatch->wrong) + " of " +
@@ -157,6 +160,7 @@ class Rank {
 
   const Workload& work_;
   uint32_t rank_;
+  SharedCheck* check_;
   int32_t vnc_;
   // Released in reverse order: sets before tensors, the model last.
   Model model_;
@@ -174,8 +178,8 @@ base::Error status_error(const char* call, int status) {
 }
 
 RankResult run_rank(const Workload& work, const Program& program, uint32_t rank,
-                    uint32_t executions, Agreement* agreement) {
-  return Rank(work, rank).run(program, executions, agreement);
+                    uint32_t executions, Agreement* agreement, SharedCheck* check) {
+  return Rank(work, rank, check).run(program, executions, agreement);
 }
 
 bool Agreement::vote(bool yes) {
@@ -186,22 +190,72 @@ bool Agreement::vote(bool yes) {
   return unanimous_;
 }
 
+namespace {
+
+// Bits that must be the same at all ranks of a group.
+bool equal_everywhere(Operation operation) {
+  return operation == Operation::kAllReduce || operation == Operation::kAllGather ||
+         operation == Operation::kBroadcast;
+}
+
+base::Error failed(const std::string& what) {
+  return {base::Fault::kProgram, 1, "", "check failed: " + what};
+}
+
+base::Status compare_outputs(const Options& o, const std::vector<uint32_t>& group,
+                             const std::vector<RankResult>& results, size_t stream) {
+  std::optional<uint32_t> first;  // member that runs here
+  for (const uint32_t rank : group) {
+    if (rank < o.rank_start || rank >= o.rank_start + results.size()) continue;
+    if (!first) first = rank;
+    if (results[rank - o.rank_start].outputs[stream] ==
+        results[*first - o.rank_start].outputs[stream]) {
+      continue;
+    }
+    return failed("ranks " + std::to_string(*first) + " and " + std::to_string(rank) +
+                  " have different results");
+  }
+  return {};
+}
+
+// From rank to rank, each part of an implicit permute goes once round the whole group.
+base::Status compare_rings(const Workload& work, const std::vector<uint32_t>& group,
+                           const std::vector<RankResult>& results, size_t stream) {
+  const Options& o = work.streams[stream];
+  std::map<uint32_t, std::vector<Source>> sources;
+  for (const uint32_t rank : group) {
+    if (rank < o.rank_start || rank >= o.rank_start + results.size()) return {};
+    const std::vector<uint8_t>& output = results[rank - o.rank_start].outputs[stream];
+    sources[rank] = sources_of(o, group, rank, work.sizes[stream], output.data());
+  }
+  for (size_t part = 0; part < o.parts.size(); ++part) {
+    uint32_t at = group.front();
+    size_t hops = 0;
+    do {
+      const Source& source = sources[at][part];
+      if (!source.certain) break;  // too few elements to tell
+      at = source.rank;
+      ++hops;
+    } while (at != group.front() && hops <= group.size());
+    if (at == group.front() && hops != 0 && hops != group.size()) {
+      return failed("channel " + std::to_string(part) + " joins " + std::to_string(hops) + " of " +
+                    std::to_string(group.size()) + " ranks in a ring");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 base::Status compare_ranks(const Workload& work, const std::vector<RankResult>& results) {
   for (size_t s = 0; s < work.streams.size(); ++s) {
     const Options& o = work.streams[s];
-    const bool equal = o.operation == Operation::kAllReduce || o.operation == Operation::kAllGather;
-    if (o.check == Check::kOff || !equal) continue;
-    for (uint32_t i = 0; i < results.size(); ++i) {
-      const uint32_t rank = o.rank_start + i;
-      // The first member of the group that runs here.
-      uint32_t first = rank;
-      for (const uint32_t member : group_of(o, rank)) {
-        if (member >= o.rank_start) first = std::min(first, member);
-      }
-      if (results[i].outputs[s] == results[first - o.rank_start].outputs[s]) continue;
-      return base::Error{base::Fault::kProgram, 1, "",
-                         "check failed: ranks " + std::to_string(first) + " and " +
-                             std::to_string(rank) + " have different results"};
+    if (o.check == Check::kOff) continue;
+    for (const std::vector<uint32_t>& group : o.groups) {
+      base::Status status;
+      if (equal_everywhere(o.operation)) status = compare_outputs(o, group, results, s);
+      if (ring_permute(o.operation)) status = compare_rings(work, group, results, s);
+      if (!status) return status;
     }
   }
   return {};

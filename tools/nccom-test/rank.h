@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "options.h"
 #include "program.h"
+#include "shared_check.h"
 
 namespace nccom {
 
@@ -34,9 +35,10 @@ class Agreement {
 // Runs in a thread of its own. A rank that
 // stops because of another reports success and no output.
 RankResult run_rank(const Workload& work, const Program& program, uint32_t rank,
-                    uint32_t executions, Agreement* agreement);
+                    uint32_t executions, Agreement* agreement, SharedCheck* check);
 
-// Outputs of the local ranks of a group must be equal bit for bit (all-reduce, all-gather).
+// What --check says about the ranks of a group together, as far as they run here: equal bits where
+// all have the same result, one ring for each channel of an implicit permute.
 base::Status compare_ranks(const Workload& work, const std::vector<RankResult>& results);
 
 base::Error status_error(const char* call, int status);

@@ -17,7 +17,8 @@ const std::vector<Switch>& switches() {
       {"-I", "--neff_iters", Arity::kOne, "N", "measured executions of one NEFF"},
       {"-W", "--neff_warmup_iters", Arity::kOne, "N", "unmeasured executions of that NEFF"},
       {"-d", "--datatype", Arity::kOne, "TYPE",
-       "uint8 int8 fp8 fp8e4 uint16 int16 fp16 bf16 uint32 int32 fp32 (default uint8)"},
+       "uint8 int8 fp8 fp8e4 uint16 int16 fp16 bf16 uint32 int32 fp32 (default uint8); own: fp8e3 "
+       "fp8e5 uint64 int64"},
       {"-c", "--check", Arity::kOptional, "MODE", "verify results: random (default) or all_ones"},
       {"", "--seed", Arity::kOne, "N", "seed of random data (default: time, logged)"},
       {"-t", "--stats", Arity::kMany, "S", "avg, pNN, ... (default avg)"},
@@ -34,6 +35,16 @@ const std::vector<Switch>& switches() {
       {"", "--x-ops-per-iter", Arity::kOne, "N",
        "operations of a stream per iteration (default 1)"},
       {"", "--x-operation", Arity::kOne, "OP", "the operation, as an option"},
+      {"", "--x-priority", Arity::kOne, "P",
+       "0 (most urgent, default) to 3; from NeuronCore-v4 on"},
+      {"", "--x-reduction", Arity::kOne, "OP", "add, max, min (default add; fma is refused)"},
+      {"", "--x-root", Arity::kOne, "I", "index of the root in each group (default 0)"},
+      {"", "--x-channels", Arity::kOne, "N",
+       "channels of an implicit permute, 1 to 4 (default 1): a part of the size on each"},
+      {"", "--x-in-place", Arity::kNone, "", "results over inputs; every operation has its buffer"},
+      {"", "--x-matrix", Arity::kNone, "",
+       "every operation with every algorithm: data checked, a line each"},
+      {"", "--x-skew", Arity::kOne, "N", "rank R begins R x N turns of an idle loop later"},
       {"", "--x-rank-start", Arity::kOne, "R", "first rank of this process (several processes)"},
       {"", "--x-local-ranks", Arity::kOne, "K", "ranks of this process (several processes)"},
       {"", "--unique-buff", Arity::kNone, "", "buffers of its own for every operation of a NEFF"},
@@ -82,9 +93,12 @@ std::string usage() {
 }
 
 std::string help() {
-  std::string out = usage() +
-                    "\noperations: all_reduce (allr), all_gather (allg), reduce_scatter (redsct), "
-                    "alltoall, permute, sendrecv\n\noptions:\n";
+  std::string out =
+      usage() +
+      "\noperations: all_reduce (allr), all_gather (allg), reduce_scatter (redsct), "
+      "alltoall, permute, sendrecv\nown additions: broadcast (bcast), reduce, barrier, "
+      "permute_reduce (permred), permute_implicit (permimp), permute_reduce_implicit "
+      "(permredimp)\n\noptions:\n";
   for (const Switch& s : switches()) {
     if (*s.help == '\0') continue;
     std::string line = std::string("  ") + s.brief + (*s.brief != '\0' ? ", " : "") + s.full;

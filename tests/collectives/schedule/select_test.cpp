@@ -59,8 +59,8 @@ TEST(Select, FollowsTheTableOfTrn2) {
 
 TEST(Select, FollowsTheTablesOfOtherPlatforms) {
   const Platform trn1 = torus(Gen::kV2, 2);
-  EXPECT_EQ(chosen(whole(trn1), OpKind::kAllReduce, kMB), "mesh");
-  EXPECT_EQ(chosen(whole(trn1), OpKind::kAllReduce, kMB + 64), "ring");
+  EXPECT_EQ(chosen(whole(trn1), OpKind::kAllReduce, 4 << 20), "mesh");
+  EXPECT_EQ(chosen(whole(trn1), OpKind::kAllReduce, (4 << 20) + 64), "ring");
   EXPECT_EQ(chosen(whole(one_chip(Gen::kV2, 2)), OpKind::kAllReduce, 1 << 20), "ring");
   EXPECT_EQ(chosen(whole(one_chip(Gen::kV2, 2)), OpKind::kAllReduce, 1 << 16), "mesh");
   EXPECT_EQ(chosen(whole(row_of_chips(6, false)), OpKind::kAllGather, kMB), "ring");
