@@ -94,17 +94,17 @@ void UdmaEngine::on_event(const EventKey& key, uint32_t tag, uint64_t argument) 
 void UdmaEngine::expect(uint32_t tag, uint64_t argument) {
   if (tag == kTagEffect) return __builtin_prefetch(&deferred_[argument]);
   constexpr size_t kLine = 64;
-  const auto fetch = [](const void* from, size_t bytes) {
+  const auto prefetch = [](const void* from, size_t bytes) {
     for (size_t at = 0; at < bytes; at += kLine) {
       __builtin_prefetch(static_cast<const uint8_t*>(from) + at);
     }
   };
-  fetch(&config_, sizeof config_);
-  fetch(&resource_, 2 * kLine);
-  fetch(&run_, sizeof run_);
-  fetch(ahead_[0], sizeof(Queue));
-  fetch(ahead_[1], kLine);
-  fetch(ahead_[2], kLine);
+  prefetch(&config_, sizeof config_);
+  prefetch(&resource_, 2 * kLine);
+  prefetch(&run_, sizeof run_);
+  prefetch(ahead_[0], sizeof(Queue));
+  prefetch(ahead_[1], kLine);
+  prefetch(ahead_[2], kLine);
 }
 
 // Arbitrates at `at`, unless a packet is being executed or an earlier arbitration is due.

@@ -12,7 +12,8 @@
 //
 // While it is alone on its path, the engine executes many packets as one event (a run). The
 // arithmetic is that of single packets; when another reserves one of the resources, or another
-// queue of the engine becomes ready, what has not started is given back.
+// queue of the engine becomes ready, what has not started is given back. On a contended path every
+// packet is an event; prefetched descriptors are one only for an engine that has nothing to do.
 #pragma once
 
 #include <array>
