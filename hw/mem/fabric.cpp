@@ -210,6 +210,17 @@ Memory* Fabric::plain(uint64_t address, uint64_t* offset) {
   }
 }
 
+BusTarget* Fabric::block(uint64_t address, uint64_t* offset) const {
+  const Location at = locate(address);
+  if (at.space == Space::kPeer) {
+    const Fabric* peer = peer_of(at);
+    return peer != nullptr ? peer->block(at.offset, offset) : nullptr;
+  }
+  if (at.space != Space::kRegister) return nullptr;
+  *offset = windows_[at.index].base + at.offset;
+  return windows_[at.index].target;
+}
+
 SparseRange Fabric::sparse(uint64_t address, uint64_t length) {
   const Location at = locate(address);
   if (at.space == Space::kPeer) {

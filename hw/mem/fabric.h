@@ -134,6 +134,8 @@ class Fabric {
   SparseRange sparse(uint64_t address, uint64_t length);
   // The plain memory behind an address and the offset in it; null for the host and registers.
   Memory* plain(uint64_t address, uint64_t* offset);
+  // The block whose window stands at an address and the offset in it; null for everything else.
+  BusTarget* block(uint64_t address, uint64_t* offset) const;
   Location locate(uint64_t address) const;
   // "d0.dma5" and the offset in it, for logs; empty where no window of this chip stands.
   std::string window_at(uint64_t address, uint64_t* offset) const;

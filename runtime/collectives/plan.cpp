@@ -16,18 +16,26 @@ bool overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes) {
   return a < b + b_bytes && b < a + a_bytes;
 }
 
+// A part of a tensor in SBUF lies there as it does on its own.
+bool same_rows(const SbufRows& part, const SbufRows& whole) {
+  return part.bytes == whole.bytes && (part.partitions == 1 || part.step == whole.step) &&
+         whole.partitions % part.partitions == 0;
+}
+
 // Whether source and destination of the kind may share memory in this way.
 bool legal_alias(const OpRequest& q, const RankResources& r, uint64_t index) {
   switch (q.kind) {
     case OpKind::kAllGather:
-      return r.src == r.dst + index * q.input_bytes;
+      return r.src == r.dst + q.output_rows.at(index * q.input_bytes) &&
+             same_rows(q.input_rows, q.output_rows);
     case OpKind::kReduceScatter:
-      return r.dst == r.src + index * q.output_bytes;
+      return r.dst == r.src + q.input_rows.at(index * q.output_bytes) &&
+             same_rows(q.output_rows, q.input_rows);
     case OpKind::kAllReduce:
     case OpKind::kPermute:
     case OpKind::kBroadcast:
     case OpKind::kReduce:
-      return r.src == r.dst;
+      return r.src == r.dst && q.input_rows == q.output_rows;
     default:
       return false;
   }
@@ -45,7 +53,7 @@ base::Result<bool> aliases(const OpRequest& q, const RankResources& r, uint64_t 
   if (q.kind == OpKind::kPermuteReduce && overlap(r.second, q.input_bytes, r.dst, q.output_bytes)) {
     return invalid(refusal);
   }
-  if (!overlap(r.src, q.input_bytes, r.dst, q.output_bytes)) return false;
+  if (!tensors_overlap(q, r)) return false;
   if (legal_alias(q, r, index)) return true;
   return invalid(refusal);
 }

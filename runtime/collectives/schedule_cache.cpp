@@ -91,9 +91,9 @@ class Cache {
 std::shared_ptr<const base::Result<Schedule>> shared_schedule(
     const OpRequest& request, const Group& group, const ScheduleOptions& options,
     const std::shared_ptr<const Overrides>& overrides) {
-  static Cache cache;
+  static auto* cache = new Cache;  // never destroyed: threads may load while the process exits
   static const Overrides kNone;
-  const std::shared_ptr<Entry> entry = cache.find({request, group, options, overrides});
+  const std::shared_ptr<Entry> entry = cache->find({request, group, options, overrides});
   // Others that need the same schedule wait for it; those that need another do not.
   std::call_once(entry->made, [&] {
     entry->result = make_schedule(request, group, options, overrides ? *overrides : kNone);

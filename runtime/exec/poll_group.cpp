@@ -22,8 +22,9 @@ void sleep_for(nanoseconds time) {
 }  // namespace
 
 PollGroup& PollGroup::instance() {
-  static PollGroup group;
-  return group;
+  // Never destroyed: threads may wait while the process exits.
+  static auto* group = new PollGroup;
+  return *group;
 }
 
 void PollGroup::wait(const std::function<bool()>& ready, Time deadline) {

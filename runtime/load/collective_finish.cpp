@@ -126,7 +126,7 @@ base::Status CollectiveSet::choose(Operation* operation) {
   const ccl::OpRequest& request = operation->request;
   const neff::CollectiveOp& op = *operation->op;
   const ccl::PlanOptions options = plan_options(group.stream);
-  const bool in_place = overlap(r.src, request.input_bytes, r.dst, request.output_bytes);
+  const bool in_place = ccl::tensors_overlap(request, r);
   auto needs = ccl::needs(request, group.members, in_place, r.cc_count, options);
   if (!needs) return needs.error();
   operation->needs = std::move(*needs);

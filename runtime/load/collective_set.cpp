@@ -16,7 +16,7 @@ namespace {
 // Conventions of docs/hardware-contract.md 7; further queues are taken from below.
 constexpr uint32_t kCollectiveQueue = 15;
 constexpr uint32_t kFetchQueue = 14;
-constexpr size_t kMaxLanes = 8;  // half of the queues stay with the program
+constexpr size_t kMaxLanes = 8;       // half of the queues stay with the program
 constexpr size_t kMaxGroupSets = 16;  // collectives.md 1.8
 
 base::Error unsupported_type(const std::string& what) {
@@ -59,6 +59,22 @@ base::Result<ccl::OpKind> kind_of(const neff::CollectiveOp& op) {
   return unsupported_type(std::to_string(static_cast<unsigned>(op.type)));
 }
 
+// Rows of a tensor in SBUF that is made of rows of `row_bytes`.
+ccl::SbufRows rows_of(const neff::SbufTensor& tensor, uint64_t row_bytes) {
+  return {row_bytes, tensor.partitions, tensor.step};
+}
+
+// The long tensor of an all-gather or reduce-scatter has a row for each of the short one.
+void set_rows(const neff::CollectiveOp& op, ccl::OpRequest* request) {
+  if (!op.source_sbuf || !op.destination_sbuf) return;
+  uint64_t in = op.source_sbuf->row_bytes;
+  uint64_t out = op.destination_sbuf->row_bytes;
+  if (request->kind == ccl::OpKind::kAllGather) out = in;
+  if (request->kind == ccl::OpKind::kReduceScatter) in = out;
+  request->input_rows = rows_of(*op.source_sbuf, in);
+  request->output_rows = rows_of(*op.destination_sbuf, out);
+}
+
 base::Result<ccl::OpRequest> request_of(const neff::CollectiveOp& op) {
   auto kind = kind_of(op);
   if (!kind) return kind.error();
@@ -71,6 +87,7 @@ base::Result<ccl::OpRequest> request_of(const neff::CollectiveOp& op) {
   request.root = op.root;
   request.input_bytes = op.source_bytes;
   request.output_bytes = op.destination_bytes;
+  set_rows(op, &request);
   return request;
 }
 
@@ -113,15 +130,21 @@ base::Result<Pairs> pairs_of(const neff::CollectiveOp& op, const neff::ReplicaGr
   return pairs;
 }
 
+bool same_shape(const std::optional<neff::SbufTensor>& a,
+                const std::optional<neff::SbufTensor>& b) {
+  if (!a || !b) return a.has_value() == b.has_value();
+  return a->row_bytes == b->row_bytes && a->partitions == b->partitions && a->step == b->step;
+}
+
 bool same_operation(const neff::CollectiveOp& a, const neff::CollectiveOp& b) {
   return a.type == b.type && a.reduce == b.reduce && a.dtype == b.dtype &&
          a.group_id == b.group_id && a.channel_id == b.channel_id && a.stream_id == b.stream_id &&
-         a.priority == b.priority &&
-         a.source == b.source && a.source_offset == b.source_offset &&
+         a.priority == b.priority && a.source == b.source && a.source_offset == b.source_offset &&
          a.source_bytes == b.source_bytes && a.second_source == b.second_source &&
          a.second_source_offset == b.second_source_offset && a.root == b.root &&
          a.destination == b.destination && a.destination_offset == b.destination_offset &&
-         a.destination_bytes == b.destination_bytes;
+         a.destination_bytes == b.destination_bytes && same_shape(a.source_sbuf, b.source_sbuf) &&
+         same_shape(a.destination_sbuf, b.destination_sbuf);
 }
 
 // As reports spell it: "ALL_REDUCE".

@@ -5,6 +5,7 @@ in docs/collectives.md). ranks_test.py BIN"""
 import json
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
@@ -23,9 +24,15 @@ SLOW = bool(os.environ.get("SLOW_TESTS"))
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below those that the system gives to connections, which may begin at any time."""
+    while True:
+        with socket.socket() as probe:
+            port = random.randrange(20000, 32000)
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
 
 
 def trigger(kind, elements, destination_elements, group=0, stream=0):

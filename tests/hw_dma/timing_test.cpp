@@ -85,7 +85,7 @@ TEST(Events, OrderIsTimeThenComponentThenPhaseThenSequence) {
   q.cancel(id);
 }
 
-// Against a sorted list; the numbers of events run out on the way.
+// Against a sorted list: many at one time, many in one bucket, and beyond the last bucket.
 TEST(Events, OrderHoldsWithMany) {
   struct Sink : EventSink {
     void on_event(const EventKey& key, uint32_t tag, uint64_t) override {
@@ -95,12 +95,13 @@ TEST(Events, OrderHoldsWithMany) {
     std::vector<std::tuple<base::Ps, uint32_t, Phase, uint32_t>> seen;
     std::function<void(const EventKey&)> act;
   } sink;
-  EventQueue queue((uint64_t{1} << 30) - 700);
+  EventQueue queue;
   std::mt19937 rng(1);
   std::vector<std::tuple<base::Ps, uint32_t, Phase, uint32_t>> expected;
   uint32_t made = 0;
   const auto add = [&](base::Ps from) {
-    const EventKey key{from + rng() % 50, static_cast<uint32_t>(rng() % 3) << 30,
+    constexpr base::Ps kWithin[] = {50, base::ns(100), base::us(40), base::us(900)};
+    const EventKey key{from + rng() % kWithin[rng() % 4], static_cast<uint32_t>(rng() % 3) << 30,
                        static_cast<Phase>(rng() % 3)};
     const auto id = queue.schedule(key, sink, made);
     if (rng() % 4 == 0) {

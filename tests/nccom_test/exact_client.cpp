@@ -69,10 +69,11 @@ bool run_case(const Case& c, const std::string& arch, const ccl::Group& group) {
   std::vector<RankResult> results(ranks);
   Agreement agreement(ranks);
   SharedCheck check;
+  SharedOutputs outputs;
   std::vector<std::thread> threads;
   for (uint32_t r = 0; r < ranks; ++r) {
     threads.emplace_back(
-        [&, r] { results[r] = run_rank(work, *program, r, 1, &agreement, &check); });
+        [&, r] { results[r] = run_rank(work, *program, r, 1, &agreement, &check, &outputs); });
   }
   for (std::thread& thread : threads) thread.join();
   const std::vector<Bytes> want = expected(c, size, group);

@@ -45,8 +45,8 @@ std::vector<std::vector<uint8_t>> right(const Options& o) {
 }
 
 TEST(SharedCheck, RightOutputsPass) {
-  for (const Operation operation :
-       {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter}) {
+  for (const Operation operation : {Operation::kAllReduce, Operation::kAllGather,
+                                    Operation::kBroadcast, Operation::kReduceScatter}) {
     const Options o = options(operation);
     for (const auto& mismatch : check(o, right(o))) EXPECT_FALSE(mismatch);
   }

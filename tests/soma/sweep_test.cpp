@@ -173,18 +173,15 @@ TEST(Sweep, PictureHasACurveForEachSeriesAndPublishedPoints) {
   EXPECT_EQ(one.find("<script"), std::string::npos);
   const std::string two = sweep_svg("t", {example(), example("a=2")}, {published});
   EXPECT_EQ(count(two, "stroke-width='1.6'"), 8u);
-  EXPECT_EQ(two.find("unvalidated"), std::string::npos);
   EXPECT_NE(two.find("times faster than a=&lt;1&gt;"), std::string::npos);
   EXPECT_EQ(two, sweep_svg("t", {example(), example("a=2")}, {published}));
 }
 
 TEST(Sweep, PictureOfNothingSaysSo) {
   SweepSeries failed = example();
-  failed.validated = false;
   failed.rows = {failure(1024, "no")};
   const std::string picture = sweep_svg("t", {failed}, {});
   EXPECT_NE(picture.find("nothing was measured"), std::string::npos);
-  EXPECT_NE(picture.find("trn1.2xlarge (unvalidated)"), std::string::npos);
   EXPECT_EQ(picture.find("nan"), std::string::npos);
   SweepSeries single = example();
   single.rows.resize(1);

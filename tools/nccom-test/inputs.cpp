@@ -63,10 +63,21 @@ base::Result<RankLists> rank_lists(const std::string& path, const Json& json, ui
   return lists;
 }
 
-base::Result<std::string> argument_text(const std::string& path, const std::string& key,
-                                        const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_number_unsigned()) return std::to_string(value.get<uint64_t>());
+// One word; several of a list of texts; a list of numbers as one: a ratio.
+base::Result<std::vector<std::string>> argument_texts(const std::string& path,
+                                                      const std::string& key, const Json& value) {
+  std::vector<std::string> words;
+  if (value.is_string()) return words = {value.get<std::string>()};
+  if (value.is_number_unsigned()) return words = {value.dump()};
+  const auto all = [&](bool (*is)(const Json&)) {
+    return value.is_array() && !value.empty() && std::all_of(value.begin(), value.end(), is);
+  };
+  if (all([](const Json& item) { return item.is_number_unsigned(); }))
+    return words = {value.dump()};
+  if (all([](const Json& item) { return item.is_string(); })) {
+    for (const Json& item : value) words.push_back(item.get<std::string>());
+    return words;
+  }
   return bad(path, "stream key '" + key + "' holds " + value.dump());
 }
 
@@ -133,13 +144,16 @@ base::Result<std::vector<std::vector<std::string>>> read_streams(const std::stri
       const bool own = key == "ops_per_iter" || key == "priority";
       std::string name = (own ? "--x_" : "--") + key;
       std::replace(name.begin(), name.end(), '_', '-');
-      if (name == "--warmup-iters") name = "--warmup_iters";
+      for (const std::string with_line :
+           {"--warmup_iters", "--neff_iters", "--neff_warmup_iters"}) {
+        if (key == with_line.substr(2)) name = with_line;
+      }
       if (name == "--streams-json") return bad(path, "a stream cannot name another file");
       arguments.push_back(key == "operation" ? "--x-operation" : name);
       if (value.is_boolean()) continue;
-      auto argument = argument_text(path, key, value);
-      if (!argument) return argument.error();
-      arguments.push_back(*argument);
+      auto values = argument_texts(path, key, value);
+      if (!values) return values.error();
+      arguments.insert(arguments.end(), values->begin(), values->end());
     }
   }
   return out;

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "checks.h"
 #include "switches.h"
 
 namespace nccom {
@@ -13,7 +14,7 @@ namespace {
 
 constexpr const char* kProgram = "nccom-test";
 constexpr uint64_t kMostSizes = 100000;  // in one table
-constexpr uint32_t kMaxChannels = 4;  // of a ring permute (collectives.md 1.5)
+constexpr uint32_t kMaxChannels = 4;     // of a ring permute (collectives.md 1.5)
 
 struct OperationName {
   const char* full;
@@ -226,6 +227,7 @@ class Parser {
     const std::string name = s.full;
     const std::string value = values.empty() ? std::string() : values.front();
     Options& o = options_;
+    if (set_plain(name, value, &o)) return;
     if (name == "--help") {
       stop(0, help());
     } else if (name == "--version") {
@@ -266,23 +268,13 @@ class Parser {
     Options& o = options_;
     if (name == "--stats") {
       stats(s, values);
-    } else if (name == "--show-algorithm") {
-      o.show_algorithm = true;
-    } else if (name == "--show-input-output-size") {
-      o.show_sizes = true;
     } else if (name == "--non-interactive") {
       o.interactive = false;
-    } else if (name == "--report-to-json-file") {
-      o.json_file = value;
     } else if (name == "--debug") {
       o.debug = true;
       o.interactive = false;
     } else if (name == "--data-parallel-dimension") {
       dimension_ = count(s, value, 1);
-    } else if (name == "--gib") {
-      o.gib = true;
-    } else if (name == "--x-json-config") {
-      o.json_config = true;
     } else if (name == "--x-rank-start") {
       o.rank_start = count(s, value, 0);
     } else if (name == "--x-local-ranks") {
@@ -297,24 +289,31 @@ class Parser {
     Options& o = options_;
     if (name == "--unique-buff" || name == "--unique-tensor") {
       o.unique_buffers = true;
-    } else if (name == "--vcpu-pin-mode") {
-      o.pin = true;
     } else if (name == "--coalesced-cc-size-ratio") {
       take(s, parse_ratio(value), &o.parts);
+    } else if (name == "--input-shape" || name == "--output-shape") {
+      shape(s, value, name == "--input-shape" ? &o.input_shape : &o.output_shape);
+    } else if (name == "--cc-dim") {
+      o.cc_dim = static_cast<uint32_t>(number(s, value, 0, 1));
     } else if (name == "--hosts") {
       o.hosts = values;
     } else if (name == "--hosts-file") {
       take(s, read_hosts(value), &o.hosts);
-    } else if (name == "--slurm-mode") {
-      o.slurm = true;
+    } else if (name == "--slurm-vcpus-per-node") {
+      o.slurm_cpus = count(s, value, 1);
+    } else if (name == "--slurm-setup-script") {
+      o.slurm_script = value;
+      if (value == "default") error(s, "'default' is not supported: there is nothing to install");
+    } else if (name == "--slurm-job-id") {
+      o.slurm_job = value == "alloc" ? "" : value;
+    } else if (name == "--data-collector-port") {
+      o.collector_port = static_cast<uint16_t>(number(s, value, 1, UINT16_MAX));
     } else if (name == "--custom-replica-groups") {
       groups_file_ = value;
     } else if (name == "--custom-src-target-pairs") {
       pairs_file_ = value;
     } else if (name == "--streams-json") {
       take(s, read_streams(value), &streams_);
-    } else if (name == "--x-report-to-csv-file") {
-      o.csv_file = value;
     } else if (name == "--x-ops-per-iter") {
       o.ops_per_iter = count(s, value, 1);
     } else if (name == "--x-priority") {
@@ -330,8 +329,6 @@ class Parser {
       channels_ = static_cast<uint32_t>(number(s, value, 1, kMaxChannels));
     } else if (name == "--x-in-place") {
       o.in_place = true;
-    } else if (name == "--x-matrix") {
-      o.matrix = true;
     } else if (name == "--x-skew") {
       o.skew = count(s, value, 0);
     }
@@ -341,6 +338,12 @@ class Parser {
   void take(const Switch& s, base::Result<T> value, T* to) {
     if (!value) return error(s, value.error().message());
     *to = std::move(*value);
+  }
+
+  void shape(const Switch& s, const std::string& value, std::optional<SbufShape>* to) {
+    SbufShape shape;
+    take(s, parse_shape(value), &shape);
+    *to = shape;
   }
 
   void step(const Switch& s, const std::string& name, const std::string& value) {
@@ -354,7 +357,7 @@ class Parser {
       options_.step_bytes = size(s, value);
       if (options_.step_bytes == 0) error(s, "must be at least 1");
     } else {
-      options_.step_factor = number(s, value, 2, 1u << 30);
+      options_.step_factor = number(s, value, 2, 1u << 15);  // times any size: 64 bits
     }
   }
 
@@ -457,6 +460,7 @@ class Parser {
     choose_groups();
     choose_pairs();
     choose_own();
+    if (base::Status status = check_options(o); !status) return error(status.error().what);
     if (o.ranks % o.nodes != 0) {
       return error("argument -N/--nnodes: " + std::to_string(o.ranks) +
                    " ranks do not divide into " + std::to_string(o.nodes) + " instances");
@@ -565,6 +569,9 @@ Parsed parse(const std::vector<std::string>& arguments) {
     if (!stream.proceed) return stream;
     all.streams.push_back(stream.streams.front());
   }
+  const base::Status agreed = check_streams(all.streams);
+  if (!agreed)
+    return Parsed{false, 2, usage() + kProgram + ": error: " + agreed.error().what + "\n", {}};
   all.proceed = true;
   return all;
 }

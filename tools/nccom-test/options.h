@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "arch/contract/descriptor.h"
 #include "base/error.h"
 #include "inputs.h"
+#include "sbuf.h"
 
 namespace nccom {
 
@@ -76,11 +78,27 @@ struct Options {
   std::vector<uint32_t> parts{1};
   bool unique_buffers = false;
   bool pin = false;
+  bool shared_output = false;
+  bool sbuf = false;  // tensors in SBUF
+  std::optional<SbufShape> input_shape;
+  std::optional<SbufShape> output_shape;
+  std::optional<uint32_t> cc_dim;
   std::string csv_file;
   bool matrix = false;  // every operation with every algorithm
   uint32_t nodes = 1;
   std::vector<std::string> hosts;
   bool slurm = false;
+  uint32_t slurm_cpus = 0;     // of a task; 0: what Slurm gives
+  std::string slurm_script;    // runs on every node first
+  std::string slurm_job;       // to run in; empty: a new one
+  bool slurm_copy = false;     // this program to all nodes
+  std::string mpi_log_dir;     // of each instance's output
+  std::string collector_host;  // empty: this one
+  std::optional<uint16_t> collector_port;
+  bool collector_ipv6 = false;
+  bool collected = false;  // another process takes the durations of all instances
+  std::string log_dir = "/tmp";
+  std::string log_level;     // of the runtime
   uint32_t rank_start = 0;   // first rank of this process
   uint32_t local_ranks = 0;  // ranks of this process; 0: all
   // Without groups all ranks form one.

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "golden.h"
+#include "neff_loader/access_pattern.h"
 #include "neff_loader/asm.h"
 #include "neff_loader/pack.h"
 
@@ -19,6 +20,8 @@ constexpr int kDoneSemaphore = 15;
 constexpr int kSemaphoresPerStream = 8;
 constexpr int kQueues = 16;  // each reports once: +16 per copy (neff.md 6.1)
 constexpr uint32_t kAlignment = 64;
+constexpr const char* kSbufName = "SB";  // all tensors in SBUF are parts of one variable
+constexpr uint32_t kSbufId = 0;
 // Triggers in the FIFO of a CC-core at a time; it holds 256.
 constexpr uint32_t kOutstanding = 128;
 // Counts of a pattern have 32 bits.
@@ -118,6 +121,7 @@ struct Stream {
         copies(o.check != Check::kOff && o.operation != Operation::kBarrier) {
     const std::vector<uint32_t> group = group_of(o, rank);
     own = static_cast<uint64_t>(std::find(group.begin(), group.end(), rank) - group.begin());
+    if (o.sbuf) shapes = *sbuf_shapes(o, size);  // check_sbuf() has seen them
   }
 
   // In place there is one buffer, with the parts one behind the other (collectives.md 1.3).
@@ -137,11 +141,11 @@ struct Stream {
     }
     return out;
   }
+  uint64_t tensor_bytes(bool output) const {
+    return output ? output_bytes(o, size) : input_bytes(o, size);
+  }
   uint64_t buffer_bytes(bool output) const {
-    const uint64_t in = input_bytes(o, size);
-    const uint64_t out = output_bytes(o, size);
-    if (o.in_place) return std::max(in, out);
-    return output ? out : in;
+    return o.in_place ? std::max(tensor_bytes(false), tensor_bytes(true)) : tensor_bytes(output);
   }
 
   size_t index;
@@ -151,34 +155,88 @@ struct Stream {
   uint32_t pairs;  // of buffers
   bool copies;
   uint64_t own = 0;  // index in the group
+  SbufShapes shapes;
+  uint64_t first_byte = 0;  // of its tensors in every partition of SBUF
+
+  // The operations write the output tensor itself.
+  bool direct() const { return o.shared_output && o.operation != Operation::kBarrier; }
+  // Whether the tensor is there, and whether it is a copy.
+  bool has_tensor(bool output) const { return copies || (output && direct()); }
+  bool copied(bool output) const { return copies && !(output && direct()); }
+
+  // Bytes of a tensor in a partition.
+  uint64_t breadth(bool output) const {
+    const uint64_t elements = output ? shapes.output.elements : shapes.input.elements;
+    const uint64_t bytes = elements * contract::dtype_size(o.dtype.code);
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  uint64_t offset(uint32_t pair, bool output) const {
+    if (!o.sbuf) return 0;
+    return first_byte + pair * (breadth(false) + breadth(true)) + (output ? breadth(false) : 0);
+  }
 };
 
 std::vector<Stream> streams_of(const Workload& work, uint32_t rank) {
   std::vector<Stream> out;
-  for (size_t s = 0; s < work.streams.size(); ++s) out.emplace_back(work, s, rank);
+  uint64_t at = 0;
+  for (size_t s = 0; s < work.streams.size(); ++s) {
+    Stream stream(work, s, rank);
+    stream.first_byte = at;
+    if (stream.o.sbuf) at = stream.offset(stream.pairs, false);
+    out.push_back(stream);
+  }
   return out;
 }
 
-struct End {
+struct Side {
   std::string variable;
   uint64_t offset = 0;
+  std::vector<uint64_t> sizes;
+  std::vector<uint64_t> steps;
 };
-Json copy_transfer(const End& from, const End& to, uint64_t bytes) {
-  return {{"op", "copy"},          {"from", from.variable}, {"from_off", from.offset},
-          {"from_sizes", {bytes}}, {"from_steps", {1}},     {"to", to.variable},
-          {"to_off", to.offset},   {"to_sizes", {bytes}},   {"to_steps", {1}}};
+
+Side flat_side(const std::string& variable, uint64_t offset, uint64_t bytes) {
+  return {variable, offset, {bytes}, {1}};
+}
+
+// Rows, partitions, columns of rows: the order of the tensor as the operation sees it.
+Side sbuf_side(const Stream& s, uint32_t pair, bool output) {
+  const SbufShape& shape = output ? s.shapes.output : s.shapes.input;
+  const uint64_t row =
+      (output ? s.shapes.output_row : s.shapes.input_row) * contract::dtype_size(s.o.dtype.code);
+  return {kSbufName,
+          s.offset(pair, output),
+          {row, shape.partitions, s.tensor_bytes(output) / row / shape.partitions},
+          {1, shape.step * neff::kPartitionPitch, row}};
+}
+
+Json copy_transfer(const Side& from, const Side& to) {
+  return {{"op", "copy"},
+          {"from", from.variable},
+          {"from_off", from.offset},
+          {"from_sizes", from.sizes},
+          {"from_steps", from.steps},
+          {"to", to.variable},
+          {"to_off", to.offset},
+          {"to_sizes", to.sizes},
+          {"to_steps", to.steps}};
 }
 
 // Tensors to buffers, or back: whole, or part by part where buffers have another order.
 Json copies_of(const Stream& s, uint32_t pair, bool output) {
-  const End tensor{output ? output_name(s.index) : input_name(s.index)};
-  const End buffer{buffer_name(s.index, pair, output && !s.o.in_place)};
-  const auto copy = [&](const Part& part, uint64_t at) {
-    const End there{tensor.variable, part.offset};
-    const End here{buffer.variable, at};
-    return output ? copy_transfer(here, there, part.size) : copy_transfer(there, here, part.size);
+  const std::string tensor = output ? output_name(s.index) : input_name(s.index);
+  const std::string buffer = buffer_name(s.index, pair, output && !s.o.in_place);
+  const auto transfer = [&](const Side& there, const Side& here) {
+    return output ? copy_transfer(here, there) : copy_transfer(there, here);
   };
-  if (!s.o.in_place) return Json::array({copy({0, s.buffer_bytes(output)}, 0)});
+  const auto copy = [&](const Part& part, uint64_t at) {
+    return transfer(flat_side(tensor, part.offset, part.size), flat_side(buffer, at, part.size));
+  };
+  const uint64_t whole = s.tensor_bytes(output);
+  if (s.o.sbuf) {
+    return Json::array({transfer(flat_side(tensor, 0, whole), sbuf_side(s, pair, output))});
+  }
+  if (!s.o.in_place) return Json::array({copy({0, whole}, 0)});
   Json list = Json::array();
   for (const Place& place : s.places()) {
     list.push_back(output ? copy(place.output, place.to) : copy(place.input, place.from));
@@ -194,6 +252,17 @@ std::string at_least(int number, uint64_t value) {
   return " $S[" + std::to_string(number) + "]>=" + std::to_string(value);
 }
 
+std::string shape_pattern(const SbufShape& shape) {
+  return "[1," + std::to_string(shape.step) + "][" + std::to_string(shape.elements) + "," +
+         std::to_string(shape.partitions) + "]";
+}
+
+uint32_t operand_id(const Stream& s, uint32_t pair, bool output) {
+  if (s.o.sbuf) return kSbufId;
+  if (output && s.direct()) return tensor_id(s.index, true);
+  return buffer_id(s.index, pair, output && !s.o.in_place);
+}
+
 // PTC2 instructions of operation `i` of a stream: one per part.
 std::string operation_text(const Stream& s, uint32_t i) {
   const uint64_t element = contract::dtype_size(s.o.dtype.code);
@@ -201,8 +270,10 @@ std::string operation_text(const Stream& s, uint32_t i) {
   const int done = semaphore(kDoneSemaphore, s.index);
   const uint32_t pair = s.o.unique_buffers ? i : 0;
   const bool moves = s.o.operation != Operation::kBarrier;
-  const std::string in = std::to_string(moves ? buffer_id(s.index, pair, false) : 0);
-  const std::string out = std::to_string(moves ? buffer_id(s.index, pair, !s.o.in_place) : 0);
+  const std::string in = std::to_string(moves ? operand_id(s, pair, false) : 0);
+  const std::string out = std::to_string(moves ? operand_id(s, pair, true) : 0);
+  // Dimensions of programs: 0 partitions, 1 within a partition.
+  const bool side_by_side = s.o.operation == Operation::kAllGather && s.o.cc_dim.value_or(1) == 0;
   std::string text;
   uint32_t issued = i * per_operation;
   for (const Place& place : s.places()) {
@@ -213,13 +284,17 @@ std::string operation_text(const Stream& s, uint32_t i) {
     const uint32_t channel = ring_permute(s.o.operation) ? issued - i * per_operation : 0;
     text += "PSEUDO_TRIGGER_COLLECTIVE_2" + wait + " $S[" + std::to_string(done) +
             "]++@complete ctype=" + type_name(s.o.operation) + reduction_text(s.o) +
-            " dtype=" + s.o.dtype.neff_name + " cc_dim=0 src0_var_id=" + in +
-            " src0_var_offset=" + std::to_string(place.from) +
-            " src0_shape_reg=0 src0_pattern=" + pattern(source / element) +
+            " dtype=" + s.o.dtype.neff_name + " cc_dim=" + (side_by_side ? "1" : "0") +
+            " src0_var_id=" + in +
+            " src0_var_offset=" + std::to_string(s.offset(pair, false) + place.from) +
+            " src0_shape_reg=0 src0_pattern=" +
+            (s.o.sbuf ? shape_pattern(s.shapes.input) : pattern(source / element)) +
             "\nPSEUDO_EXTENSION group_id=" + std::to_string(s.index) +
             " channel_id=" + std::to_string(channel) + " stream_id=" + std::to_string(s.index) +
-            " dst_var_id=" + out + " dst_var_offset=" + std::to_string(place.to) +
-            " dst_shape_reg=0 dst_pattern=" + pattern(place.output.size / element);
+            " dst_var_id=" + out +
+            " dst_var_offset=" + std::to_string(s.offset(pair, true) + place.to) +
+            " dst_shape_reg=0 dst_pattern=" +
+            (s.o.sbuf ? shape_pattern(s.shapes.output) : pattern(place.output.size / element));
     if (two_sources(s.o.operation)) {
       text += " src1_var_id=" + in + " src1_var_offset=" + std::to_string(place.from + source);
     }
@@ -229,6 +304,12 @@ std::string operation_text(const Stream& s, uint32_t i) {
     ++issued;
   }
   return text;
+}
+
+Json tensor_json(const Stream& s, bool output) {
+  return {{"type", output ? "output" : "input"},
+          {"var_id", tensor_id(s.index, output)},
+          {"size", s.tensor_bytes(output)}};
 }
 
 Json groups_of(const Options& o) {
@@ -291,29 +372,29 @@ std::string definition_text(const Workload& work, uint32_t rank) {
   Json pairs = Json::array();
   uint64_t operations = 0;
   for (const Stream& s : streams_of(work, rank)) {
-    if (s.copies) {
-      for (const bool output : {false, true}) {
+    for (const bool output : {false, true}) {
+      if (s.copied(output)) {
         queues[queue_name(s.index, output)] = {
             {"type", output ? "out" : "in"},
             {"num_queues", kQueues},
             {"owner", "pool"},
             {"semaphore", semaphore(output ? kOutSemaphore : kInSemaphore, s.index)}};
-        var[output ? output_name(s.index) : input_name(s.index)] = {
-            {"type", output ? "output" : "input"},
-            {"var_id", tensor_id(s.index, output)},
-            {"size", output ? output_bytes(s.o, s.size) : input_bytes(s.o, s.size)}};
+      }
+      if (s.has_tensor(output)) {
+        var[output ? output_name(s.index) : input_name(s.index)] = tensor_json(s, output);
       }
     }
-    const uint32_t pairs_of_buffers = s.o.operation == Operation::kBarrier ? 0 : s.pairs;
-    for (uint32_t pair = 0; pair < pairs_of_buffers; ++pair) {
+    const bool buffers = s.o.operation != Operation::kBarrier && !s.o.sbuf;
+    for (uint32_t pair = 0; buffers && pair < s.pairs; ++pair) {
       for (const bool output : {false, true}) {
-        if (output && s.o.in_place) continue;
+        if (output && (s.o.in_place || s.direct())) continue;
         var[buffer_name(s.index, pair, output)] = {{"type", "tmp-buf"},
                                                    {"var_id", buffer_id(s.index, pair, output)},
                                                    {"size", s.buffer_bytes(output)},
                                                    {"alignment", kAlignment}};
       }
     }
+    if (s.o.sbuf) var[kSbufName] = {{"type", "state-buffer"}, {"var_id", kSbufId}};
     groups.push_back(groups_of(s.o));
     Json list = nullptr;
     for (const auto& [source, target] : s.o.pairs) list.push_back({source, target});
@@ -338,12 +419,13 @@ std::string engine_json_text(const Workload& work, uint32_t rank) {
     for (uint32_t pair = 0; pair < s.pairs; ++pair) {
       for (const Json& copy : copies_of(s, pair, false)) in.push_back(copy);
     }
-    const Json out = copies_of(s, s.pairs - 1, true);
     const int first = 1 + 2 * static_cast<int>(s.index);
     dma.push_back({{"id", first},
                    {"queue", queue_name(s.index, false)},
                    {"semaphore", semaphore(kInSemaphore, s.index)},
                    {"desc", in}});
+    if (!s.copied(true)) continue;
+    const Json out = copies_of(s, s.pairs - 1, true);
     dma.push_back({{"id", first + 1},
                    {"queue", queue_name(s.index, true)},
                    {"semaphore", semaphore(kOutSemaphore, s.index)},
@@ -367,11 +449,11 @@ std::string assembler_text(const Workload& work, uint32_t rank) {
   for (const Stream& s : streams) {
     const std::string done =
         at_least(semaphore(kDoneSemaphore, s.index), uint64_t{s.operations} * s.o.parts.size());
-    text += s.copies ? "PSEUDO_DMA_TRIGGER" + done + " " + block(s, true)
-                     : "EVENT_SEMAPHORE" + done + "\n";
+    text += s.copied(true) ? "PSEUDO_DMA_TRIGGER" + done + " " + block(s, true)
+                           : "EVENT_SEMAPHORE" + done + "\n";
   }
   for (const Stream& s : streams) {
-    if (!s.copies) continue;
+    if (!s.copied(true)) continue;
     text += "EVENT_SEMAPHORE" + at_least(semaphore(kOutSemaphore, s.index), kQueues) + "\n";
   }
   return text + "HALT\n";
@@ -384,9 +466,14 @@ base::Result<Program> make_program(const Workload& work, uint32_t rank) {
       {"sg00/def.json", neff::text_bytes(definition_text(work, rank))},
       {"sg00/pool.json", neff::text_bytes(engine_json_text(work, rank))},
       {"sg00/pool.bin", *code}};
-  // A subgraph per physical core (neff.md 3.15); the second core has nothing to do.
+  // A subgraph per physical core (neff.md 3.15); the second core has nothing to do, but a shared
+  // output is its tensor too.
+  Json shared = Json::object();
+  for (const Stream& s : streams_of(work, rank)) {
+    if (s.direct()) shared[output_name(s.index)] = tensor_json(s, true);
+  }
   for (unsigned part = 1; part < work.lnc; ++part) {
-    const Json idle{{"name", "definition"}, {"x_arch", work.arch}, {"var", Json::object()}};
+    const Json idle{{"name", "definition"}, {"x_arch", work.arch}, {"var", shared}};
     members.push_back(
         {"sg0" + std::to_string(part) + "/def.json", neff::text_bytes(idle.dump(2) + "\n")});
   }

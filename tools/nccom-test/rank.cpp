@@ -27,17 +27,27 @@ struct SetDeleter {
   void operator()(nrt_tensor_set_t* set) const { nrt_destroy_tensor_set(&set); }
 };
 using Model = std::unique_ptr<nrt_model_t, ModelDeleter>;
-using Tensor = std::unique_ptr<nrt_tensor_t, TensorDeleter>;
+using Tensor = std::shared_ptr<nrt_tensor_t>;
 using TensorSet = std::unique_ptr<nrt_tensor_set_t, SetDeleter>;
+
+base::Status allocate(int32_t vnc, const std::string& name, uint64_t bytes, Tensor* out) {
+  nrt_tensor_t* tensor = nullptr;
+  const NRT_STATUS rc =
+      nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, vnc, bytes, name.c_str(), &tensor);
+  if (rc != NRT_SUCCESS) return status_error("nrt_tensor_allocate", rc);
+  out->reset(tensor, TensorDeleter());
+  return {};
+}
 
 // Writes input, output and golden tensors; returns where.
 std::string dump(const Options& o, uint64_t size, uint32_t rank, const std::vector<uint32_t>& group,
                  const std::vector<uint8_t>& output) {
-  // A directory of its own: other users' files and links in /tmp must not be in the way.
-  char directory[] = "/tmp/nccom_check_XXXXXX";
-  if (::mkdtemp(directory) == nullptr) return "no file (cannot write to /tmp)";
-  const std::string stem = std::string(directory) + "/" + std::string(short_name(o.operation)) +
-                           "_" + std::to_string(size) + "_" + o.dtype.name + "_rank" +
+  // A directory of its own: other users' files and links must not be in the way.
+  std::string directory = o.log_dir + "/nccom_check_XXXXXX";
+  const std::string none = "no file (cannot write to " + o.log_dir + ")";
+  if (::mkdtemp(directory.data()) == nullptr) return none;
+  const std::string stem = directory + "/" + std::string(short_name(o.operation)) + "_" +
+                           std::to_string(size) + "_" + o.dtype.name + "_rank" +
                            std::to_string(rank) + "_";
   std::vector<uint8_t> input(input_bytes(o, size));
   make_input(o, rank, 0, input.size() / contract::dtype_size(o.dtype.code), input.data());
@@ -46,17 +56,18 @@ std::string dump(const Options& o, uint64_t size, uint32_t rank, const std::vect
       {"input.bin", &input}, {"output.bin", &output}, {"golden.bin", &golden}};
   for (const auto& [name, bytes] : files) {
     FILE* file = std::fopen((stem + name).c_str(), "wb");
-    if (file == nullptr) return "no file (cannot write to /tmp)";
+    if (file == nullptr) return none;
     const bool complete = std::fwrite(bytes->data(), 1, bytes->size(), file) == bytes->size();
-    if (std::fclose(file) != 0 || !complete) return "no complete file (cannot write to /tmp)";
+    if (std::fclose(file) != 0 || !complete) return none;
   }
   return stem + "{input,output,golden}.bin";
 }
 
 class Rank {
  public:
-  Rank(const Workload& work, uint32_t rank, SharedCheck* check)
+  Rank(const Workload& work, uint32_t rank, SharedCheck* check, SharedOutputs* shared)
       : work_(work),
+        shared_(shared),
         rank_(rank),
         check_(check),
         vnc_(static_cast<int32_t>(rank - work.streams.front().rank_start)),
@@ -97,26 +108,42 @@ class Rank {
     }
     for (size_t s = 0; s < work_.streams.size(); ++s) {
       const Options& o = work_.streams[s];
-      if (o.check == Check::kOff || o.operation == Operation::kBarrier) continue;
+      if (o.operation == Operation::kBarrier) continue;
       const uint64_t size = work_.sizes[s];
       Tensors& t = tensors_[s];
+      if (o.shared_output) {
+        if (base::Status status = add_shared_output(s); !status) return status;
+      }
+      if (o.check == Check::kOff) continue;
       base::Status status = add(input_name(s), input_bytes(o, size), inputs_.get(), &t.input);
-      if (status) status = add(output_name(s), output_bytes(o, size), outputs_.get(), &t.output);
+      if (status && !o.shared_output) {
+        status = add(output_name(s), output_bytes(o, size), outputs_.get(), &t.output);
+      }
       if (status) status = fill(o, size, t);
       if (!status) return status;
     }
     return {};
   }
 
+  // A tensor that is there already is only added.
   base::Status add(const std::string& name, uint64_t bytes, nrt_tensor_set_t* set, Tensor* out) {
-    nrt_tensor_t* tensor = nullptr;
-    NRT_STATUS rc =
-        nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, vnc_, bytes, name.c_str(), &tensor);
-    if (rc != NRT_SUCCESS) return status_error("nrt_tensor_allocate", rc);
-    out->reset(tensor);
-    rc = nrt_add_tensor_to_tensor_set(set, name.c_str(), tensor);
-    if (rc != NRT_SUCCESS) return status_error("nrt_add_tensor_to_tensor_set", rc);
-    return {};
+    if (*out == nullptr) {
+      if (base::Status status = allocate(vnc_, name, bytes, out); !status) return status;
+    }
+    const NRT_STATUS rc = nrt_add_tensor_to_tensor_set(set, name.c_str(), out->get());
+    return rc == NRT_SUCCESS ? base::Status() : status_error("nrt_add_tensor_to_tensor_set", rc);
+  }
+
+  base::Status add_shared_output(size_t stream) {
+    const std::string name = output_name(stream);
+    const uint64_t bytes = output_bytes(work_.streams[stream], work_.sizes[stream]);
+    Tensor& output = tensors_[stream].output;
+    if (work_.lnc == 1) {  // a logical core of two has the stack to itself
+      auto tensor = shared_->get(vnc_, stream, name, bytes);
+      if (!tensor) return tensor.error();
+      output = std::move(*tensor);
+    }
+    return add(name, bytes, outputs_.get(), &output);
   }
 
   base::Status fill(const Options& o, uint64_t size, const Tensors& t) {
@@ -159,6 +186,7 @@ class Rank {
   }
 
   const Workload& work_;
+  SharedOutputs* shared_;
   uint32_t rank_;
   SharedCheck* check_;
   int32_t vnc_;
@@ -178,8 +206,18 @@ base::Error status_error(const char* call, int status) {
 }
 
 RankResult run_rank(const Workload& work, const Program& program, uint32_t rank,
-                    uint32_t executions, Agreement* agreement, SharedCheck* check) {
-  return Rank(work, rank, check).run(program, executions, agreement);
+                    uint32_t executions, Agreement* agreement, SharedCheck* check,
+                    SharedOutputs* shared) {
+  return Rank(work, rank, check, shared).run(program, executions, agreement);
+}
+
+base::Result<SharedOutputs::Tensor> SharedOutputs::get(int32_t vnc, size_t stream,
+                                                       const std::string& name, uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Tensor& tensor = tensors_[{vnc / 2, stream}];
+  if (tensor != nullptr) return tensor;
+  if (base::Status status = allocate(vnc, name, bytes, &tensor); !status) return status.error();
+  return tensor;
 }
 
 bool Agreement::vote(bool yes) {
@@ -191,12 +229,6 @@ bool Agreement::vote(bool yes) {
 }
 
 namespace {
-
-// Bits that must be the same at all ranks of a group.
-bool equal_everywhere(Operation operation) {
-  return operation == Operation::kAllReduce || operation == Operation::kAllGather ||
-         operation == Operation::kBroadcast;
-}
 
 base::Error failed(const std::string& what) {
   return {base::Fault::kProgram, 1, "", "check failed: " + what};

@@ -1,9 +1,15 @@
 // One rank: load a NEFF, execute it, check the output.
 #pragma once
 
+#include <nrt/nrt.h>
+
 #include <condition_variable>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -32,10 +38,24 @@ class Agreement {
   bool unanimous_ = true;
 };
 
+// Output tensors that the ranks on two logical cores of one HBM stack have in common: whoever comes
+// first allocates.
+class SharedOutputs {
+ public:
+  using Tensor = std::shared_ptr<nrt_tensor_t>;
+  // Of the stack of this logical core (of one physical core each).
+  base::Result<Tensor> get(int32_t vnc, size_t stream, const std::string& name, uint64_t bytes);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<int32_t, size_t>, Tensor> tensors_;  // by stack and stream
+};
+
 // Runs in a thread of its own. A rank that
 // stops because of another reports success and no output.
 RankResult run_rank(const Workload& work, const Program& program, uint32_t rank,
-                    uint32_t executions, Agreement* agreement, SharedCheck* check);
+                    uint32_t executions, Agreement* agreement, SharedCheck* check,
+                    SharedOutputs* shared);
 
 // What --check says about the ranks of a group together, as far as they run here: equal bits where
 // all have the same result, one ring for each channel of an implicit permute.

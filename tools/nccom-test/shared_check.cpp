@@ -3,19 +3,17 @@
 #include <algorithm>
 
 namespace nccom {
-namespace {
 
-bool same_everywhere(Operation operation) {
-  return operation == Operation::kAllReduce || operation == Operation::kAllGather;
+bool equal_everywhere(Operation operation) {
+  return operation == Operation::kAllReduce || operation == Operation::kAllGather ||
+         operation == Operation::kBroadcast;
 }
-
-}  // namespace
 
 std::optional<Mismatch> SharedCheck::compare(const Options& options, size_t stream,
                                              const std::vector<uint32_t>& group, uint32_t rank,
                                              uint64_t size, const std::vector<uint8_t>& output) {
   const auto compute = [&] { return nccom::compare(options, group, rank, size, output.data()); };
-  if (!same_everywhere(options.operation)) return compute();
+  if (!equal_everywhere(options.operation)) return compute();
   std::unique_lock<std::mutex> lock(mutex_);
   Verdict& verdict = verdicts_[{stream, group.front()}];
   if (!std::exchange(verdict.claimed, true)) {

@@ -11,6 +11,9 @@
 
 namespace nccom {
 
+// All ranks of a group must have the same bits.
+bool equal_everywhere(Operation operation);
+
 class SharedCheck {
  public:
   // As nccom::compare(). Where all ranks of a group expect the same, the expected output is

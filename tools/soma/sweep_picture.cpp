@@ -279,8 +279,7 @@ class SectionPicture {
     for (size_t i = 0; i < section_.series.size(); ++i) {
       y += kLine;
       out.text += line(12, y - 4, 42, y - 4, colour(i), 3);
-      const char* worth = section_.series[i]->validated ? "" : " (unvalidated)";
-      out.text += text(50, y, "start", section_.labels[i] + worth);
+      out.text += text(50, y, "start", section_.labels[i]);
     }
     double x = 12;
     y += kLine;

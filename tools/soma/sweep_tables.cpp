@@ -67,9 +67,9 @@ using Cells = std::vector<std::vector<std::string>>;
 Cells wide_table(const SweepSection& section) {
   Cells rows{{"size"}};
   for (size_t i = 0; i < section.series.size(); ++i) {
-    const size_t first = rows.front().size();
     rows.front().insert(rows.front().end(), kColumns.begin(), kColumns.end());
-    if (section.series.size() > 1) rows.front()[first] = fmt::format("[{}] us", i + 1);
+    if (section.series.size() > 1)
+      rows.front().at(rows.front().size() - kColumns.size()) = fmt::format("[{}] us", i + 1);
     if (i > 0) rows.front().push_back(fmt::format("[1] / [{}]", i + 1));
   }
   for (const uint64_t bytes : sizes_of(section)) {
@@ -105,11 +105,10 @@ std::string aligned(const Cells& rows) {
   }
   std::string out;
   for (size_t r = 0; r < rows.size(); ++r) {
-    for (size_t i = 0; i < widths.size(); ++i) {
+    for (size_t i = 0; i < widths.size(); ++i)
       out += fmt::format("| {:>{}} ", rows[r][i], widths[i]);
-    }
     out += "|\n";
-    if (r > 0) continue;  // the line below the header
+    if (r > 0) continue;
     for (const size_t width : widths) out += "|" + std::string(width + 1, '-') + ":";
     out += "|\n";
   }
