@@ -51,6 +51,16 @@ class Tensors(unittest.TestCase):
         self.good("-r 4 -b 12288 -e 12288 --sb2sb --input-shape [1,3][24,32] --output-shape [1,1][48,64] allg")
         self.good("-r 4 -b 12288 -e 12288 --sb2sb --input-shape [1,1][48,64] --output-shape [1,1][24,32] redsct")
 
+    def test_streams_in_both_memories(self):
+        """Operations that differ in nothing but where their tensors are."""
+        streams = [{"operation": "allr", "sb2sb": True}, {"operation": "allr"},
+                   {"operation": "allg", "sb2sb": True, "cc_dim": 0}]
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump({"streams": streams}, file)
+            file.flush()
+            out = self.good(f"-r 4 -b 65536 -e 65536 --streams-json {file.name}")
+        self.assertEqual(out.count("Avg bus bandwidth:"), 3)
+
     def test_sbuf_refusals(self):
         self.refused("argument --sb2sb: only on trn2, this is trn1", "-r 2 --sb2sb allr", platform="trn1.2xlarge")
         done = run(f"{BRIEF} -r 2 -b 16777216 -e 16777216 --sb2sb allr")
