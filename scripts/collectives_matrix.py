@@ -44,7 +44,7 @@ GROUPS = [
     ("trn3-gen2-ultraserver", 1, ["8/4", "64/2"]),
 ]
 
-# Groups of which one operation takes minutes of host time.
+# Groups of which one operation takes half a minute of host time or more.
 TOO_LARGE = [("trn2-ultraserver", 1, "512/4"), ("trn3-gen1-ultraserver", 1, "512/4"),
              ("trn3-gen2-ultraserver", 2, "576/36"), ("trn3-gen2-ultraserver", 1, "1152/36")]
 
@@ -133,7 +133,7 @@ def document(results):
     out = [HEAD.format(size=SIZE, others=", ".join(OTHERS)).rstrip(), "",
            "| Platform | LNC | Ranks (on instances) | all_reduce | all_gather | reduce_scatter "
            "| alltoall | others |", "|---|---|---|---|---|---|---|---|", *lines.values(),
-           *(f"| {place(*key)} | too large to run here | | | | |" for key in TOO_LARGE), "",
+           *(f"| {place(*key)} | too large to run here: half a minute and more per operation | | | | |" for key in TOO_LARGE), "",
            "## Refused", "", "| Reason | Operations | Groups |", "|---|---|---|"]
     for reason in sorted(reasons):
         operations = reasons[reason]

@@ -14,8 +14,9 @@ namespace {
 constexpr size_t kMostEntries = 64;
 
 auto fields(const OpRequest& r) {
-  static_assert(sizeof(OpRequest) == 56, "a new field belongs here");
-  return std::tie(r.kind, r.dtype, r.op, r.input_bytes, r.output_bytes, r.root, r.pairs);
+  static_assert(sizeof(OpRequest) == 88, "a new field belongs here");
+  return std::tie(r.kind, r.dtype, r.op, r.input_bytes, r.output_bytes, r.input_rows, r.output_rows,
+                  r.root, r.pairs);
 }
 
 auto fields(const Position& p) {
@@ -30,7 +31,8 @@ auto fields(const Topology& t) {
 
 auto fields(const ScheduleOptions& o) {
   static_assert(sizeof(ScheduleOptions) == 32, "a new field belongs here");
-  return std::tie(o.in_place, o.max_channels, o.slot_bytes, o.slots, o.slices, o.max_steps);
+  return std::tie(o.in_place, o.max_channels, o.slot_bytes, o.slots, o.slices, o.max_steps,
+                  o.strict);
 }
 
 bool same(const Group& a, const Group& b) {

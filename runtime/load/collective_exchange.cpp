@@ -54,6 +54,13 @@ std::string text_of(const neff::ReplicaGroups& groups) {
   return text;
 }
 
+// Of a tensor in SBUF: peers reach into it.
+std::string text_of(const ccl::SbufRows& rows) {
+  if (rows.contiguous()) return "";
+  return " (SBUF: rows of " + std::to_string(rows.bytes) + " in " +
+         std::to_string(rows.partitions) + " partitions, step " + std::to_string(rows.step) + ")";
+}
+
 }  // namespace
 
 ProgramSummary CollectiveSet::summary() const {
@@ -63,11 +70,11 @@ ProgramSummary CollectiveSet::summary() const {
     ProgramSummary::Operation own;
     own.text = std::string(ccl::to_string(q.kind)) + " of " + name_of(operation.op->dtype);
     if (ccl::reduces(q.kind)) own.text += std::string(" (") + name_of(q.op) + ")";
-    own.text += ", " + std::to_string(q.input_bytes) + " to " + std::to_string(q.output_bytes) +
-                " bytes, " + text_of(program_.subgraph().cc.groups[operation.op->group_id]) +
-                ", root " + std::to_string(q.root) + ", stream " +
-                std::to_string(operation.op->stream_id) + ", by " +
-                ccl::to_string(operation.needs.algorithm);
+    own.text += ", " + std::to_string(q.input_bytes) + text_of(q.input_rows) + " to " +
+                std::to_string(q.output_bytes) + text_of(q.output_rows) + " bytes, " +
+                text_of(program_.subgraph().cc.groups[operation.op->group_id]) + ", root " +
+                std::to_string(q.root) + ", stream " + std::to_string(operation.op->stream_id) +
+                ", by " + ccl::to_string(operation.needs.algorithm);
     own.plan = operation.needs.signature;
     own.ranks = groups_[operation.group].ranks;
     summary.operations.push_back(std::move(own));

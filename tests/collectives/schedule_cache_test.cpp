@@ -45,8 +45,11 @@ TEST(ScheduleCache, WhateverDiffersMakesAnother) {
   std::swap(other.members[0], other.members[1]);
   ScheduleOptions in_place;
   in_place.in_place = true;
+  OpRequest sbuf = all_reduce(4096);
+  sbuf.input_rows = sbuf.output_rows = {512, 8, 1};
   for (const auto& schedule :
        {shared_schedule(all_reduce(8192), group, {}, nullptr),
+        shared_schedule(sbuf, group, {}, nullptr),
         shared_schedule(all_reduce(4096), other, {}, nullptr),
         shared_schedule(all_reduce(4096), group, in_place, nullptr),
         shared_schedule(all_reduce(4096), group, {}, forced(Algorithm::kRing))}) {

@@ -259,6 +259,7 @@ TEST(Options, OwnOperationsAndOptions) {
   EXPECT_EQ(good("-r 4 permred").pairs, (Pairs{{0, 1}, {1, 2}, {2, 3}, {3, 0}}));
   EXPECT_EQ(good("-r 4 permute --data-parallel-dimension 2").pairs,
             (Pairs{{0, 1}, {1, 0}, {2, 3}, {3, 2}}));
+  EXPECT_EQ(good("-r 4 sendrecv --data-parallel-dimension 2").pairs, (Pairs{{0, 1}, {2, 3}}));
   EXPECT_TRUE(good("-r 4 permimp").pairs.empty());  // the runtime's choice
   EXPECT_EQ(good("-r 4 permredimp --x-channels 3").parts, (std::vector<uint32_t>{1, 1, 1}));
   EXPECT_TRUE(good("-r 4 allr --x-in-place").unique_buffers);

@@ -492,7 +492,7 @@ class Parser {
     }
   }
 
-  // Without a file a permute goes once round every group, and rank 2k sends to rank 2k + 1.
+  // Without a file a permute goes once round every group, and its rank 2k sends to rank 2k + 1.
   void choose_pairs() {
     Options& o = options_;
     if (!pairs_file_.empty()) {
@@ -509,8 +509,10 @@ class Parser {
         }
       }
     } else if (o.operation == Operation::kSendRecv) {
-      if (o.ranks % 2 != 0) return error("sendrecv needs an even number of ranks");
-      for (uint32_t r = 0; r < o.ranks; r += 2) o.pairs.emplace_back(r, r + 1);
+      if (o.group_ranks() % 2 != 0) return error("sendrecv needs an even number of ranks");
+      for (const std::vector<uint32_t>& group : o.groups) {
+        for (size_t i = 0; i < group.size(); i += 2) o.pairs.emplace_back(group[i], group[i + 1]);
+      }
     }
   }
 
