@@ -40,6 +40,8 @@ class Lowering {
         options_(options),
         layout_(schedule.shape, own_.engines(), own_.cc_count),
         descriptors_(schedule.shape.request, own_.weights, own_.engines(), options.packet_bytes),
+        blocks_(schedule.shape.request, own_, layout_, schedule.shape.channels,
+                options.packet_bytes),
         channels_(schedule.shape.channels),
         taken_(schedule.shape.events.size(), 0) {}
 
@@ -86,10 +88,11 @@ class Lowering {
 
   uint64_t address(const Range& range) const {
     const RankResources& r = members_[range.rank];
-    const uint64_t base = range.buffer == Buffer::kInput    ? r.src
-                          : range.buffer == Buffer::kSecond ? r.second
-                          : range.buffer == Buffer::kOutput ? r.dst
-                                                            : r.channel_buffer;
+    const uint64_t base = range.buffer == Buffer::kInput      ? r.src
+                          : range.buffer == Buffer::kSecond   ? r.second
+                          : range.buffer == Buffer::kOutput   ? r.dst
+                          : range.buffer == Buffer::kMetadata ? r.metadata
+                                                              : r.channel_buffer;
     return reach(range.rank, base + range.offset);
   }
 
@@ -123,7 +126,12 @@ class Lowering {
     }
   }
 
+  void close_blocks(uint32_t channel) {
+    if (blocks_.open(channel)) blocks_.close(channel, &program(channel));
+  }
+
   void complete_fan_out(uint32_t channel) {
+    close_blocks(channel);
     uint32_t& steps = channels_[channel].fanned_out;
     if (steps == 0) return;
     wait_done(channel, layout_.fan_out(channel), steps * kSignal);
@@ -150,7 +158,8 @@ class Lowering {
     const Issued& issued = issued_[before];
     if (!issued.data) return false;
     const Channel& c = channels_[step.channel];
-    return issued.fan_out ? c.fanned_out != 0 : issued.ordinal >= c.completed;
+    if (!issued.fan_out) return issued.ordinal >= c.completed;
+    return c.fanned_out != 0 || blocks_.open(step.channel);
   }
 
   // What it takes that a step starts when an earlier one, whose engines it uses too, is complete.
@@ -206,7 +215,9 @@ class Lowering {
 
   std::vector<uint32_t> working_channels() const {
     std::vector<bool> used(shape_.channels, false);
-    for (const Step& step : steps_) used[step.channel] = used[step.channel] || step.bytes != 0;
+    for (const Step& step : steps_) {
+      used[step.channel] = used[step.channel] || step.bytes != 0 || step.variable;
+    }
     std::vector<uint32_t> out;
     for (uint32_t c = 0; c < shape_.channels; ++c) {
       if (used[c]) out.push_back(c);
@@ -316,7 +327,33 @@ class Lowering {
     return out;
   }
 
+  void issue_block(const Step& step) {
+    if (!step.waits.empty()) close_blocks(step.channel);  // not again for every tile
+    for (const Wait& wait : step.waits) wait_event(wait);
+    const Variable& v = *step.variable;
+    const uint64_t element = contract::dtype_size(shape_.request.dtype);
+    const Range& to = step.destinations.front();
+    contract::cc_program::Block block = blocks_.make(step);
+    block.count = address(v.count);
+    if (v.source) block.source_place = address(*v.source);
+    if (v.destination) block.target_place = address(*v.destination);
+    block.source_elements = shape_.request.input_bytes / element;
+    block.target_elements = (shape_.request.output_bytes - to.offset) / element;
+    block.target = address(to);
+    for (size_t i = 0; i < step.sources.size(); ++i) block.sources[i] = address(step.sources[i]);
+    const uint32_t slot = layout_.slot(step.channel);
+    block.completion =
+        increment(own_, slot, own_.cc[slot].completion_base + layout_.blocks(step.channel));
+    blocks_.add(step, block, &program(step.channel));
+    Issued issued;
+    issued.data = true;
+    issued.fan_out = true;
+    issued_.push_back(issued);
+  }
+
   void issue(const Step& step) {
+    if (step.variable) return issue_block(step);
+    close_blocks(step.channel);
     Channel& channel = channels_[step.channel];
     Issued issued;
     issued.data = moves(step);
@@ -448,8 +485,13 @@ class Lowering {
     return all;
   }
 
+  // A program with branches stays as it is.
   static CcProgram rolled(CcProgram program) {
-    return program.size() > kRollAbove ? roll_loops(program) : program;
+    const bool branches =
+        std::any_of(program.begin(), program.end(), [](const contract::cc_program::Record& r) {
+          return r.op == static_cast<uint8_t>(Op::kBranchLess);
+        });
+    return program.size() > kRollAbove && !branches ? roll_loops(program) : program;
   }
 
   base::Result<Lowered> result() {
@@ -458,6 +500,8 @@ class Lowering {
     out.queue = own_.queue;
     out.channel_buffer = shape_.channel_bytes;
     out.rings = descriptors_.take();
+    out.blocks = blocks_.take_blocks();
+    out.block_rings = blocks_.take_rings();
     for (uint32_t slot = 0; slot < own_.cc_count; ++slot) {
       CcProgram program = join_threads(slot);
       if (program.size() > contract::cc_program::kMaxRecords) {
@@ -479,6 +523,7 @@ class Lowering {
   PlanOptions options_;
   Layout layout_;
   Descriptors descriptors_;
+  BlockSteps blocks_;
   std::vector<ProgramWriter> programs_;  // by CC-core and thread
   std::vector<Channel> channels_;
   std::vector<Issued> issued_;
@@ -525,7 +570,9 @@ base::Result<Lowered> lower(const Schedule& schedule, const std::vector<RankReso
                    " bytes; expected 64 to 65536");
   }
   const RankResources& r = members[own];
-  if (r.queue >= contract::kQueuesPerEngine) return invalid("queue " + std::to_string(r.queue));
+  if (r.queue >= contract::kQueuesPerEngine || r.block_queue >= contract::kQueuesPerEngine) {
+    return invalid("queue " + std::to_string(std::max(r.queue, r.block_queue)));
+  }
   if (r.cc_count == 0 || r.cc_count > kMaxCcCores || r.lnc == 0 || r.lnc > kMaxLnc) {
     return invalid("number of CC-cores or cores");
   }

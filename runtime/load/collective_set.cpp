@@ -13,10 +13,6 @@
 namespace nrt {
 namespace {
 
-base::Error unsupported_type(const std::string& what) {
-  return unsupported(NRT_INVALID, "Collective type " + what + " is not supported");
-}
-
 base::Result<ccl::OpKind> kind_of(const neff::CollectiveOp& op) {
   using neff::CollectiveType;
   switch (op.type) {
@@ -44,13 +40,15 @@ base::Result<ccl::OpKind> kind_of(const neff::CollectiveOp& op) {
       if (op.second_source) return ccl::OpKind::kPermuteReduce;
       return error(NRT_INVALID, "A permute with reduction names one source", base::Fault::kProgram);
     case CollectiveType::kAllGatherV:
-      return unsupported_type("ALL_GATHER_V");
+      return ccl::OpKind::kAllGatherV;
     case CollectiveType::kReduceScatterV:
-      return unsupported_type("REDUCE_SCATTER_V");
+      return ccl::OpKind::kReduceScatterV;
     case CollectiveType::kAllToAllV:
-      return unsupported_type("ALL_TO_ALL_V");
+      return ccl::OpKind::kAllToAllV;
   }
-  return unsupported_type(std::to_string(static_cast<unsigned>(op.type)));
+  return unsupported(
+      NRT_INVALID,
+      "Collective type " + std::to_string(static_cast<unsigned>(op.type)) + " is not supported");
 }
 
 base::Result<ccl::OpRequest> request_of(const neff::CollectiveOp& op) {
@@ -65,6 +63,8 @@ base::Result<ccl::OpRequest> request_of(const neff::CollectiveOp& op) {
   request.root = op.root;
   request.input_bytes = op.source_bytes;
   request.output_bytes = op.destination_bytes;
+  request.receive_counts_known = op.receive_counts_known;
+  request.receive_displacements = op.receive_displacements;
   return request;
 }
 
@@ -118,7 +118,9 @@ bool same_operation(const neff::CollectiveOp& a, const neff::CollectiveOp& b) {
          a.group_id == b.group_id && a.stream_id == b.stream_id && a.source == b.source &&
          a.source_offset == b.source_offset && a.source_bytes == b.source_bytes &&
          a.second_source == b.second_source && a.second_source_offset == b.second_source_offset &&
-         a.root == b.root && a.destination == b.destination &&
+         a.root == b.root && a.metadata == b.metadata &&
+         a.receive_counts_known == b.receive_counts_known &&
+         a.receive_displacements == b.receive_displacements && a.destination == b.destination &&
          a.destination_offset == b.destination_offset && a.destination_bytes == b.destination_bytes;
 }
 
@@ -142,7 +144,14 @@ uint32_t streams_used(const neff::Subgraph& subgraph) {
 
 uint32_t CollectiveSet::last_free_queue(const neff::Subgraph& subgraph) {
   const uint32_t streams = streams_used(subgraph);
-  return streams == 1 ? 13 : queue_of_stream(streams - 1) - 1;
+  const uint32_t below = streams == 1 ? 13 : queue_of_stream(streams - 1) - 1;
+  const bool blocks = std::any_of(subgraph.collectives.begin(), subgraph.collectives.end(),
+                                  [](const neff::CollectiveOp& op) { return op.metadata; });
+  return blocks ? below - streams : below;
+}
+
+uint32_t CollectiveSet::block_queue_of_stream(const neff::Subgraph& subgraph, uint32_t stream) {
+  return last_free_queue(subgraph) + 1 + stream;
 }
 
 // Queue 15 belongs to collectives, 14 to instruction fetch (docs/hardware-contract.md 7).
@@ -381,7 +390,7 @@ void CollectiveSet::add_replacements(
 bool CollectiveSet::fixes(uint32_t variable) const {
   return finished_ && std::any_of(operations_.begin(), operations_.end(), [&](const auto& o) {
            return o.op->source == variable || o.op->destination == variable ||
-                  o.op->second_source == variable;
+                  o.op->second_source == variable || o.op->metadata == variable;
          });
 }
 

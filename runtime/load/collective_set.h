@@ -8,8 +8,7 @@
 // Own: operands that are inputs or outputs are exchanged once, so they must stay the same tensors.
 // An implicit permute sends to the next rank of the group.
 // Missing (typed Unsupported): streams above the number of stream CC-cores, one stream fed by
-// several engines or by repeated triggers with operations that differ; variable-size
-// forms.
+// several engines or by repeated triggers with operations that differ.
 #pragma once
 
 #include <array>
@@ -39,6 +38,8 @@ class CollectiveSet {
   static uint32_t last_free_queue(const neff::Subgraph& subgraph);
 
   static uint32_t queue_of_stream(uint32_t stream);
+  // Of a program that has operations of variable size: for the descriptors of their blocks.
+  static uint32_t block_queue_of_stream(const neff::Subgraph& subgraph, uint32_t stream);
 
   uint8_t barrier_semaphore() const { return barrier_semaphore_; }
   Prologue prologue(bool leader) const;
@@ -82,6 +83,7 @@ class CollectiveSet {
     ccl::RankResources resources;
     ccl::Needs needs;
     ccl::Lowered lowered;
+    DeviceBuffer blocks;
   };
   struct Group {  // (stream, group id): own semaphores and channel buffer
     uint32_t stream = 0;
@@ -124,6 +126,7 @@ class CollectiveSet {
   base::Status allocate(Semaphores* semaphores);
   Semaphores& semaphores_of(const Operation& operation);
   base::Status allocate_channels();
+  base::Status allocate_blocks();
   base::Status exchange(std::vector<std::vector<ccl::RankResources>>* by_operation);
   base::Status lower(std::vector<std::vector<ccl::RankResources>>* by_operation);
   base::Status load_programs();
@@ -132,6 +135,8 @@ class CollectiveSet {
                              uint32_t* first);
   base::Status make_rings();
   base::Status make_ring(uint32_t engine, const std::vector<uint32_t>& sequence);
+  base::Status make_block_rings(const Stream& stream);
+  base::Status load_blocks();
   base::Status read_overrides();
   ccl::PlanOptions plan_options(uint32_t stream) const;
 

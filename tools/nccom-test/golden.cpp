@@ -88,7 +88,8 @@ uint64_t index_of(const std::vector<uint32_t>& group, uint32_t rank) {
 
 // The operation moves data and computes nothing.
 bool moves_only(Operation operation) {
-  return operation != Operation::kAllReduce && operation != Operation::kReduceScatter;
+  return operation != Operation::kAllReduce && operation != Operation::kReduceScatter &&
+         operation != Operation::kReduceScatterV;
 }
 
 // Who sends to `rank`.
@@ -103,6 +104,7 @@ std::optional<uint32_t> source_of(const Options& o, uint32_t rank) {
 struct Expected {
   double real = 0;
   uint64_t whole = 0;
+  bool written = false;  // else the operation leaves what is there
 };
 
 class Result {
@@ -113,7 +115,10 @@ class Result {
         rank_(rank),
         width_(contract::dtype_size(o.dtype.code)),
         size_(size),
-        elements_(output_bytes(o, size) / width_) {}
+        elements_(output_bytes(o, size) / width_) {
+    if (!variable_size(o.operation)) return;
+    for (const uint32_t member : group) words_.push_back(metadata_words(o, member, size));
+  }
 
   uint64_t elements() const { return elements_; }
 
@@ -162,7 +167,22 @@ class Result {
         for (const uint32_t from : group_) take(from, in + skip + first, count, out);
         return;
       }
+      case Operation::kAllGatherV:
+      case Operation::kReduceScatterV:
+      case Operation::kAllToAllV:
+        for (uint32_t from = 0; from < group_.size(); ++from) get_block(from, first, count, out);
+        return;
     }
+  }
+
+  // What lies in the output, from element `first` on, of the block of a member of the group.
+  void get_block(uint32_t from, uint64_t first, uint64_t count, Expected* out) {
+    const auto own = static_cast<uint32_t>(index_of(group_, rank_));
+    const BlockPlace place = block_place(o_, words_[from], words_[own], from, own, size_);
+    const uint64_t begin = std::max(first, place.to);
+    const uint64_t end = std::min(first + count, place.to + place.count);
+    if (begin >= end) return;
+    take(group_[from], place.from + begin - place.to, end - begin, out + (begin - first));
   }
 
   // Adds input elements of a rank.
@@ -173,6 +193,7 @@ class Result {
   }
 
   void add(const uint8_t* from, Expected* sum) const {
+    sum->written = true;
     const DType dtype = o_.dtype.code;
     if (format_of(dtype).exponent_bits != 0) {
       sum->real += decode(dtype, from);
@@ -188,6 +209,7 @@ class Result {
   uint64_t size_;
   uint64_t elements_;
   std::vector<uint8_t> scratch_;
+  std::vector<std::vector<uint32_t>> words_;  // metadata of the group, by index
 };
 
 constexpr uint64_t kBlock = 4096;  // elements per step: bounds the host's memory
@@ -312,7 +334,7 @@ std::optional<Mismatch> compare(const Options& o, const std::vector<uint32_t>& g
       const bool good = is_float ? std::fabs(got - want[i].real) <=
                                        scale * (t.absolute + t.relative * std::fabs(want[i].real))
                                  : load_bits(dtype, element) == (want[i].whole & mask);
-      if (good) continue;
+      if (good || !want[i].written) continue;
       if (!mismatch) {
         mismatch = Mismatch{first + i, text(got), is_float ? text(want[i].real) : "", 0};
         if (!is_float) {

@@ -4,7 +4,6 @@
 #include <cctype>
 #include <cstdlib>
 #include <numeric>
-#include <optional>
 
 #include "switches.h"
 
@@ -16,16 +15,17 @@ constexpr const char* kProgram = "nccom-test";
 struct OperationName {
   const char* full;
   const char* brief;
-  std::optional<Operation> operation;  // absent: known, not supported
+  Operation operation;
 };
 constexpr OperationName kOperations[] = {
     {"all_reduce", "allr", Operation::kAllReduce},
     {"all_gather", "allg", Operation::kAllGather},
-    {"all_gatherv", "allgv", std::nullopt},
+    {"all_gatherv", "allgv", Operation::kAllGatherV},
     {"reduce_scatter", "redsct", Operation::kReduceScatter},
+    {"reduce_scatterv", "redsctv", Operation::kReduceScatterV},  // ours
     {"sendrecv", "sendrecv", Operation::kSendRecv},
     {"alltoall", "alltoall", Operation::kAllToAll},
-    {"alltoallv", "alltoallv", std::nullopt},
+    {"alltoallv", "alltoallv", Operation::kAllToAllV},
     {"permute", "permute", Operation::kPermute},
 };
 
@@ -305,6 +305,8 @@ class Parser {
       groups_file_ = value;
     } else if (name == "--custom-src-target-pairs") {
       pairs_file_ = value;
+    } else if (name == "--variable-size-op-metadata" || name == "--alltoallv-metadata") {
+      metadata_file_ = value;
     } else if (name == "--streams-json") {
       take(s, read_streams(value), &streams_);
     } else if (name == "--x-report-to-csv-file") {
@@ -378,12 +380,7 @@ class Parser {
     std::string choices;
     for (const OperationName& known : kOperations) {
       if (operation_ == known.full || operation_ == known.brief) {
-        if (!known.operation) {
-          return error("argument operation: '" + operation_ +
-                       "' is not supported by this version (supported: all_reduce, allr, "
-                       "all_gather, allg, reduce_scatter, redsct, alltoall, permute, sendrecv)");
-        }
-        options_.operation = *known.operation;
+        options_.operation = known.operation;
         return;
       }
       for (const char* name : {known.full, known.brief}) {
@@ -417,6 +414,7 @@ class Parser {
     if (o.repeat_neff && o.neff_iterations == 0) o.neff_iterations = 1;
     choose_groups();
     choose_pairs();
+    choose_metadata();
     if (o.ranks % o.nodes != 0) {
       return error("argument -N/--nnodes: " + std::to_string(o.ranks) +
                    " ranks do not divide into " + std::to_string(o.nodes) + " instances");
@@ -466,6 +464,23 @@ class Parser {
     }
   }
 
+  void choose_metadata() {
+    Options& o = options_;
+    const std::string name = "argument --variable-size-op-metadata: ";
+    if (variable_size(o.operation) && o.parts.size() != 1) {
+      return error("argument --coalesced-cc-size-ratio: not for operations of variable size");
+    }
+    if (metadata_file_.empty()) return;
+    if (!variable_size(o.operation)) {
+      return error(name + "only for all_gatherv, alltoallv and reduce_scatterv");
+    }
+    auto metadata = read_metadata(metadata_file_);
+    if (!metadata) return error(name + metadata.error().message());
+    o.metadata = std::move(*metadata);
+    const base::Status status = check_metadata(o);
+    if (!status) error(name + status.error().message());
+  }
+
   const std::vector<std::string>& arguments_;
   size_t at_ = 0;
   bool only_positional_ = false;
@@ -475,6 +490,7 @@ class Parser {
   std::string step_;
   std::string groups_file_;
   std::string pairs_file_;
+  std::string metadata_file_;
   std::vector<std::vector<std::string>> streams_;
   std::vector<std::string> unknown_;
   Options options_;
@@ -538,7 +554,8 @@ std::vector<uint64_t> size_list(const Options& o) {
   if (step == 0) step = std::max<uint64_t>(1, (o.max_bytes - o.min_bytes) / 10);
   std::vector<uint64_t> out;
   for (uint64_t size = o.min_bytes; size <= o.max_bytes;) {
-    out.push_back(std::max<uint64_t>(1, (size + unit - 1) / unit) * unit);
+    const uint64_t wanted = std::max(size, least_size(o));
+    out.push_back(std::max<uint64_t>(1, (wanted + unit - 1) / unit) * unit);
     if (o.step_factor != 0) {
       size = std::max<uint64_t>(size, 1) * o.step_factor;
     } else {
@@ -564,11 +581,18 @@ std::vector<Part> parts_of(const Options& o, uint64_t size) {
   return out;
 }
 
+bool variable_size(Operation operation) {
+  return operation == Operation::kAllGatherV || operation == Operation::kReduceScatterV ||
+         operation == Operation::kAllToAllV;
+}
+
 uint64_t input_bytes(const Options& o, uint64_t size) {
+  if (variable_size(o.operation)) return variable_input_bytes(o, size);
   return o.operation == Operation::kAllGather ? size / o.group_ranks() : size;
 }
 
 uint64_t output_bytes(const Options& o, uint64_t size) {
+  if (variable_size(o.operation)) return variable_output_bytes(o, size);
   return o.operation == Operation::kReduceScatter ? size / o.group_ranks() : size;
 }
 

@@ -9,10 +9,22 @@
 #include "arch/contract/descriptor.h"
 #include "base/error.h"
 #include "inputs.h"
+#include "variable.h"
 
 namespace nccom {
 
-enum class Operation { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kPermute, kSendRecv };
+enum class Operation {
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kPermute,
+  kSendRecv,
+  kAllGatherV,
+  kReduceScatterV,
+  kAllToAllV
+};
+bool variable_size(Operation operation);
 enum class Check { kOff, kRandom, kAllOnes };
 
 struct DataType {
@@ -55,6 +67,7 @@ struct Options {
   uint32_t ops_per_iter = 1;       // of this stream
   std::vector<uint32_t> parts{1};  // proportions of the parts of each operation
   bool unique_buffers = false;
+  Metadata metadata;  // of an operation of variable size; empty: equal blocks
   bool pin = false;
   std::string csv_file;
   uint32_t nodes = 1;

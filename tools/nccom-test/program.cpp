@@ -45,6 +45,12 @@ const char* type_name(Operation operation) {
       return "PERMUTE";
     case Operation::kSendRecv:
       return "SEND_RECV";
+    case Operation::kAllGatherV:
+      return "ALL_GATHER_V";
+    case Operation::kReduceScatterV:
+      return "REDUCE_SCATTER_V op=ADD";
+    case Operation::kAllToAllV:
+      return "ALL_TO_ALL_V";
   }
   return "";
 }
@@ -57,8 +63,11 @@ int semaphore(int first, size_t stream) {
   return first + kSemaphoresPerStream * static_cast<int>(stream);
 }
 
-// Variable numbers: the tensors of a stream, then its buffers in pairs.
-constexpr uint32_t kPerStream = 2 + 2 * kMaxOperations;
+// Variable numbers: the tensors of a stream, then its buffers in pairs, then its metadata.
+constexpr uint32_t kPerStream = 3 + 2 * kMaxOperations;
+uint32_t metadata_id(size_t stream) {
+  return static_cast<uint32_t>(stream + 1) * kPerStream;
+}
 uint32_t tensor_id(size_t stream, bool output) {
   return static_cast<uint32_t>(stream) * kPerStream + (output ? 2 : 1);
 }
@@ -108,6 +117,13 @@ std::string at_least(int number, uint64_t value) {
   return " $S[" + std::to_string(number) + "]>=" + std::to_string(value);
 }
 
+std::string metadata_text(const Stream& s) {
+  if (!variable_size(s.o.operation)) return "";
+  return " metadata_var_id=" + std::to_string(metadata_id(s.index)) +
+         " recv_counts_known=" + (receive_counts_known(s.o) ? "1" : "0") +
+         " has_rdispls=" + (has_receive_displacements(s.o) ? "1" : "0");
+}
+
 // PTC2 instructions of operation `i` of a stream: one per part.
 std::string operation_text(const Stream& s, uint32_t i) {
   const uint64_t element = contract::dtype_size(s.o.dtype.code);
@@ -133,7 +149,7 @@ std::string operation_text(const Stream& s, uint32_t i) {
             " channel_id=0 stream_id=" + std::to_string(s.index) +
             " dst_var_id=" + std::to_string(buffer_id(s.index, pair, true)) +
             " dst_var_offset=" + std::to_string(out_offset) +
-            " dst_shape_reg=0 dst_pattern=" + pattern(out / element) + "\n";
+            " dst_shape_reg=0 dst_pattern=" + pattern(out / element) + metadata_text(s) + "\n";
     in_offset += in;
     out_offset += out;
     ++issued;
@@ -173,6 +189,9 @@ std::string input_name(size_t stream) {
 std::string output_name(size_t stream) {
   return "y" + suffix(stream);
 }
+std::string metadata_name(size_t stream) {
+  return "m" + suffix(stream);
+}
 
 std::string definition_text(const Workload& work) {
   Json def = {{"name", "definition"},
@@ -207,6 +226,12 @@ std::string definition_text(const Workload& work) {
                                                    {"size", output ? out : in},
                                                    {"alignment", kAlignment}};
       }
+    }
+    if (variable_size(s.o.operation)) {
+      var[metadata_name(s.index)] = {
+          {"type", "input"},
+          {"var_id", metadata_id(s.index)},
+          {"size", metadata_words(s.o, s.o.rank_start, s.size).size() * sizeof(uint32_t)}};
     }
     groups.push_back(groups_of(s.o));
     Json list = nullptr;

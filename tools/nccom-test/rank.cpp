@@ -78,6 +78,7 @@ class Rank {
   struct Tensors {
     Tensor input;
     Tensor output;
+    Tensor metadata;
   };
 
   base::Status prepare(const Program& program) {
@@ -94,9 +95,12 @@ class Rank {
     }
     for (size_t s = 0; s < work_.streams.size(); ++s) {
       const Options& o = work_.streams[s];
-      if (o.check == Check::kOff) continue;
       const uint64_t size = work_.sizes[s];
       Tensors& t = tensors_[s];
+      if (variable_size(o.operation)) {
+        if (base::Status status = add_metadata(s); !status) return status;
+      }
+      if (o.check == Check::kOff) continue;
       base::Status status = add(input_name(s), input_bytes(o, size), inputs_.get(), &t.input);
       if (status) status = add(output_name(s), output_bytes(o, size), outputs_.get(), &t.output);
       if (status) status = fill(o, size, t);
@@ -114,6 +118,43 @@ class Rank {
     rc = nrt_add_tensor_to_tensor_set(set, name.c_str(), tensor);
     if (rc != NRT_SUCCESS) return status_error("nrt_add_tensor_to_tensor_set", rc);
     return {};
+  }
+
+  base::Status add_metadata(size_t stream) {
+    const std::vector<uint32_t> words =
+        metadata_words(work_.streams[stream], rank_, work_.sizes[stream]);
+    const uint64_t bytes = words.size() * sizeof(uint32_t);
+    Tensor& tensor = tensors_[stream].metadata;
+    base::Status status = add(metadata_name(stream), bytes, inputs_.get(), &tensor);
+    if (!status) return status;
+    const NRT_STATUS rc = nrt_tensor_write(tensor.get(), words.data(), 0, bytes);
+    return rc == NRT_SUCCESS ? base::Status() : status_error("nrt_tensor_write", rc);
+  }
+
+  // Row 2 holds what the senders announce, unless it was known; the rest is as before.
+  base::Status verify_metadata(size_t stream) {
+    const Options& o = work_.streams[stream];
+    const uint64_t size = work_.sizes[stream];
+    std::vector<uint32_t> wanted = metadata_words(o, rank_, size);
+    const std::vector<uint32_t> group = group_of(o, rank_);
+    const auto own =
+        static_cast<uint32_t>(std::find(group.begin(), group.end(), rank_) - group.begin());
+    for (uint32_t s = 0; s < group.size() && o.operation != Operation::kReduceScatterV; ++s) {
+      const std::vector<uint32_t> theirs = metadata_words(o, group[s], size);
+      const BlockPlace place = block_place(o, theirs, wanted, s, own, size);
+      wanted[2 * group.size() + s] = static_cast<uint32_t>(place.count);
+    }
+    std::vector<uint32_t> words(wanted.size());
+    const NRT_STATUS rc = nrt_tensor_read(tensors_[stream].metadata.get(), words.data(), 0,
+                                          words.size() * sizeof(uint32_t));
+    if (rc != NRT_SUCCESS) return status_error("nrt_tensor_read", rc);
+    const auto differ = std::mismatch(words.begin(), words.end(), wanted.begin());
+    if (differ.first == words.end()) return {};
+    return base::Error{base::Fault::kProgram, 1, "",
+                       "check failed on rank " + std::to_string(rank_) + ": word " +
+                           std::to_string(differ.first - words.begin()) + " of the metadata is " +
+                           std::to_string(*differ.first) + ", expected " +
+                           std::to_string(*differ.second)};
   }
 
   base::Status fill(const Options& o, uint64_t size, const Tensors& t) {
@@ -134,6 +175,9 @@ class Rank {
   base::Status verify(size_t stream, std::vector<uint8_t>* output) {
     const Options& o = work_.streams[stream];
     if (!receives(o, rank_)) return {};
+    if (variable_size(o.operation)) {
+      if (base::Status status = verify_metadata(stream); !status) return status;
+    }
     const uint64_t size = work_.sizes[stream];
     output->resize(output_bytes(o, size));
     for (uint64_t at = 0; at < output->size(); at += kBlock) {

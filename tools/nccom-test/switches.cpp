@@ -41,8 +41,10 @@ const std::vector<Switch>& switches() {
       {"", "--coalesced-cc-size-ratio", Arity::kOne, "LIST",
        "such as [1,2,1]: parts of each operation"},
       {"", "--shared-output-buff", Arity::kNone, "", ""},
-      {"", "--variable-size-op-metadata", Arity::kOne, "", ""},
-      {"", "--alltoallv-metadata", Arity::kOne, "", ""},
+      {"", "--variable-size-op-metadata", Arity::kOne, "FILE",
+       "counts and displacements of all_gatherv, alltoallv, reduce_scatterv (JSON)"},
+      {"", "--alltoallv-metadata", Arity::kOne, "FILE",
+       "older name of --variable-size-op-metadata"},
       {"-s", "--hosts", Arity::kMany, "H", "hosts for MPI"},
       {"", "--hosts-file", Arity::kOne, "FILE", "one host per line (default ~/hosts if present)"},
       {"", "--mpi-log-dir", Arity::kOne, "", ""},
@@ -84,7 +86,8 @@ std::string usage() {
 std::string help() {
   std::string out = usage() +
                     "\noperations: all_reduce (allr), all_gather (allg), reduce_scatter (redsct), "
-                    "alltoall, permute, sendrecv\n\noptions:\n";
+                    "alltoall, permute, sendrecv, all_gatherv (allgv), alltoallv,\n  of this "
+                    "project: reduce_scatterv (redsctv)\n\noptions:\n";
   for (const Switch& s : switches()) {
     if (*s.help == '\0') continue;
     std::string line = std::string("  ") + s.brief + (*s.brief != '\0' ? ", " : "") + s.full;
