@@ -97,6 +97,21 @@ class Resolver {
 
 }  // namespace
 
+Metadata equal_blocks(const OpRequest& request, uint32_t ranks) {
+  const uint64_t element = contract::dtype_size(request.dtype);
+  const bool gather = request.kind == OpKind::kAllGatherV;
+  const bool reduce = request.kind == OpKind::kReduceScatterV;
+  const uint64_t all = (gather ? request.output_bytes : request.input_bytes) / element;
+  const auto count = static_cast<uint32_t>(all / ranks);
+  std::vector<uint32_t> words(metadata_bytes(request, ranks) / kWord);
+  for (uint32_t k = 0; k < ranks; ++k) {
+    words[k] = gather && k != 0 ? 0 : count;
+    words[ranks + k] = gather ? 0 : k * count;
+    if (!reduce && request.receive_displacements) words[3 * ranks + k] = k * count;
+  }
+  return Metadata(ranks, words);
+}
+
 Schedule resolve(const Schedule& schedule, Metadata metadata) {
   Schedule out;
   out.shape = schedule.shape;

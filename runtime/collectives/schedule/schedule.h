@@ -111,6 +111,8 @@ using Metadata = std::vector<std::vector<uint32_t>>;
 // What a schedule of variable size does with this metadata, as an ordinary schedule. Blocks that
 // leave their buffers move nothing.
 Schedule resolve(const Schedule& schedule, Metadata metadata);
+// Metadata with blocks of equal size, in the order of the ranks.
+Metadata equal_blocks(const OpRequest& request, uint32_t ranks);
 
 // Chunk n of a buffer of `bytes` over `ranks` (collectives.md 1.3): multiples of 64 bytes.
 struct Chunk {
