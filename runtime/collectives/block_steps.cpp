@@ -20,15 +20,22 @@ constexpr uint32_t kFoldBytes = 32 * 1024;  // of each source: 16 of them are on
 
 }  // namespace
 
-BlockSteps::BlockSteps(const OpRequest& request, const RankResources& own, const Layout& layout,
-                       uint32_t channels, uint32_t packet_bytes)
-    : request_(request),
+BlockSteps::BlockSteps(const Shape& shape, const RankResources& own, const Layout& layout,
+                       uint32_t packet_bytes)
+    : request_(shape.request),
       own_(own),
       layout_(layout),
       packet_bytes_(packet_bytes),
-      rows_(channels),
+      together_(shape.channels),
+      rows_(shape.channels),
       rings_(own.engines()) {
   for (uint32_t e = 0; e < rings_.size(); ++e) rings_[e].engine = e;
+}
+
+void BlockSteps::count(const Steps& steps) {
+  for (const Step& step : steps) {
+    if (step.variable && step.after.empty()) ++together_[step.channel];
+  }
 }
 
 Block BlockSteps::make(const Step& step) const {
@@ -47,7 +54,9 @@ Block BlockSteps::make(const Step& step) const {
   b.pieces = kPieces;
   const uint32_t piece = step.sources.size() == 1 ? packet_bytes_ : kFoldBytes;
   b.piece_bytes = piece / Block::kCut * Block::kCut;
-  b.least_bytes = std::min(kLeastBytes, b.piece_bytes);
+  // Small blocks that go side by side need not be spread.
+  const uint32_t spread = std::clamp<uint32_t>(together_[step.channel], 1, b.engines);
+  b.least_bytes = std::min(kLeastBytes * spread, b.piece_bytes);
   b.dtype = static_cast<uint8_t>(request_.dtype);
   b.op = static_cast<uint8_t>(request_.op);
   b.source_count = static_cast<uint8_t>(step.sources.size());

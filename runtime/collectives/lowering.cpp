@@ -40,14 +40,14 @@ class Lowering {
         options_(options),
         layout_(schedule.shape, own_.engines(), own_.cc_count),
         descriptors_(schedule.shape.request, own_.weights, own_.engines(), options.packet_bytes),
-        blocks_(schedule.shape.request, own_, layout_, schedule.shape.channels,
-                options.packet_bytes),
+        blocks_(schedule.shape, own_, layout_, options.packet_bytes),
         channels_(schedule.shape.channels),
         taken_(schedule.shape.events.size(), 0) {}
 
   base::Result<Lowered> run() {
     if (base::Status s = check_steps(shape_, steps_, own_index_); !s.ok()) return s.error();
     layout_.use(working_channels());
+    blocks_.count(steps_);
     count_fan_outs();
     start();
     for (const Step& step : steps_) {

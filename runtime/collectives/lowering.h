@@ -154,8 +154,11 @@ class ProgramWriter {
 class BlockSteps {
  public:
   using Block = contract::cc_program::Block;
-  BlockSteps(const OpRequest& request, const RankResources& own, const Layout& layout,
-             uint32_t channels, uint32_t packet_bytes);
+  BlockSteps(const Shape& shape, const RankResources& own, const Layout& layout,
+             uint32_t packet_bytes);
+
+  // All steps of the rank: those that go side by side are spread less.
+  void count(const Steps& steps);
 
   // Fills in what does not depend on addresses; the caller does the rest.
   Block make(const Step& step) const;
@@ -179,7 +182,8 @@ class BlockSteps {
   const RankResources& own_;
   const Layout& layout_;
   uint32_t packet_bytes_;
-  std::vector<Row> rows_;  // by channel
+  std::vector<uint32_t> together_;  // by channel: steps that do not wait for each other
+  std::vector<Row> rows_;           // by channel
   std::vector<Block> blocks_;
   std::vector<BlockRing> rings_;  // by engine
 };

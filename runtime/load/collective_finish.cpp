@@ -83,6 +83,9 @@ base::Status CollectiveSet::make_resources(Operation* operation) {
   if (op.metadata) {
     r.metadata = program_.variables()[*op.metadata].base;
     r.block_queue = block_queue_of_stream(program_.subgraph(), op.stream_id);
+    if (r.metadata % sizeof(uint32_t) != 0) {
+      return error(NRT_INVALID, "The metadata tensor of a collective is not aligned to its words");
+    }
   }
   if (op.type == neff::CollectiveType::kSendRecv &&
       overlap(r.src, op.source_bytes, r.dst, op.destination_bytes)) {
