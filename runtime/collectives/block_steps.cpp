@@ -38,9 +38,19 @@ void BlockSteps::count(const Steps& steps) {
   }
 }
 
-Block BlockSteps::make(const Step& step) const {
+Block BlockSteps::make(const Step& step, const Address& address) const {
   const uint32_t first = layout_.first_engine(step.channel);
+  const Variable& v = *step.variable;
+  const Range& to = step.destinations.front();
+  const uint64_t element = contract::dtype_size(request_.dtype);
   Block b;
+  b.count = address(v.count);
+  if (v.source) b.source_place = address(*v.source);
+  if (v.destination) b.target_place = address(*v.destination);
+  b.source_elements = request_.input_bytes / element;
+  b.target_elements = (request_.output_bytes - to.offset) / element;
+  b.target = address(to);
+  for (size_t i = 0; i < step.sources.size(); ++i) b.sources[i] = address(step.sources[i]);
   b.one = own_.weights;
   b.queue =
       own_.udma(first) + contract::udma::kM2sQ + own_.block_queue * contract::udma::kM2sQStride;
@@ -65,7 +75,10 @@ Block BlockSteps::make(const Step& step) const {
   return b;
 }
 
-void BlockSteps::add(const Step& step, const Block& block, ProgramWriter* writer) {
+void BlockSteps::add(const Step& step, const Address& address, uint64_t semaphore,
+                     ProgramWriter* writer) {
+  Block block = make(step, address);
+  block.completion = semaphore;
   Row& row = rows_[step.channel];
   if (row.steps == 0) {
     row.stride = step.variable->parts;
@@ -78,9 +91,9 @@ void BlockSteps::add(const Step& step, const Block& block, ProgramWriter* writer
   ++row.steps;
   row.ring.m2s += block.pieces * (block.source_count == 1 ? 1u : block.source_count + 1u) + 1;
   row.ring.s2m += block.pieces + 1u;
+  block.first_engine = static_cast<uint8_t>(row.first_engine % block.engines);
   const uint64_t at = own_.blocks + blocks_.size() * sizeof(Block);
   blocks_.push_back(block);
-  blocks_.back().first_engine = static_cast<uint8_t>(row.first_engine % block.engines);
   writer->emit_on(Op::kBlock, kTile, kTiles, kSignal, at);
   for (uint32_t e = 0; e < block.engines; ++e) {
     BlockRing& ring = rings_[layout_.first_engine(step.channel) + e];

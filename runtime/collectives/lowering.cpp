@@ -330,21 +330,12 @@ class Lowering {
   void issue_block(const Step& step) {
     if (!step.waits.empty()) close_blocks(step.channel);  // not again for every tile
     for (const Wait& wait : step.waits) wait_event(wait);
-    const Variable& v = *step.variable;
-    const uint64_t element = contract::dtype_size(shape_.request.dtype);
-    const Range& to = step.destinations.front();
-    contract::cc_program::Block block = blocks_.make(step);
-    block.count = address(v.count);
-    if (v.source) block.source_place = address(*v.source);
-    if (v.destination) block.target_place = address(*v.destination);
-    block.source_elements = shape_.request.input_bytes / element;
-    block.target_elements = (shape_.request.output_bytes - to.offset) / element;
-    block.target = address(to);
-    for (size_t i = 0; i < step.sources.size(); ++i) block.sources[i] = address(step.sources[i]);
     const uint32_t slot = layout_.slot(step.channel);
-    block.completion =
+    const uint64_t semaphore =
         increment(own_, slot, own_.cc[slot].completion_base + layout_.blocks(step.channel));
-    blocks_.add(step, block, &program(step.channel));
+    blocks_.add(
+        step, [this](const Range& range) { return address(range); }, semaphore,
+        &program(step.channel));
     Issued issued;
     issued.data = true;
     issued.fan_out = true;

@@ -160,9 +160,9 @@ class BlockSteps {
   // All steps of the rank: those that go side by side are spread less.
   void count(const Steps& steps);
 
-  // Fills in what does not depend on addresses; the caller does the rest.
-  Block make(const Step& step) const;
-  void add(const Step& step, const Block& block, ProgramWriter* writer);
+  using Address = std::function<uint64_t(const Range&)>;
+  // `semaphore`: increment window of what the blocks of the channel report to.
+  void add(const Step& step, const Address& address, uint64_t semaphore, ProgramWriter* writer);
   bool open(uint32_t channel) const { return rows_[channel].steps != 0; }
   void close(uint32_t channel, ProgramWriter* writer);
 
@@ -177,6 +177,8 @@ class BlockSteps {
     uint32_t first_engine = 0;
     BlockRing ring;  // what one tile of all steps puts into each engine's
   };
+
+  Block make(const Step& step, const Address& address) const;
 
   const OpRequest& request_;
   const RankResources& own_;

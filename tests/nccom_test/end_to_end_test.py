@@ -74,7 +74,7 @@ class EndToEnd(unittest.TestCase):
             line = [*words("-r 2 -b 1kb -e 1kb -n 2 -w 1 -d fp32 --show-algorithm alltoallv"),
                     "--variable-size-op-metadata", path]
             out = self.good(line)
-            self.assertRegex(out, r"\n +2800016 +700004 +fp32 +[0-9.]+ +[0-9.]+ +[0-9.]+ +mesh\n")
+            self.assertRegex(out, r"\n +2800024 +700006 +fp32 +[0-9.]+ +[0-9.]+ +[0-9.]+ +mesh\n")
             self.assertEqual(self.good([*line, "--check"]), out)
             self.assertEqual(self.good(line, soma=["--timing-only"]), out)
             with open(path, "w", encoding="ascii") as file:
