@@ -1,6 +1,6 @@
 /* Two ranks of an all-to-all-v whose metadata is first good, then rubbish on one of them, then good
- * again. Rubbish must move nothing, give its rank the documented status and leave the other rank and
- * the machine alone.
+ * again. Rubbish must move nothing, give its rank the documented status and leave the other rank
+ * and the machine alone.
  *
  *   bad_counts alltoallv_two_ranks.neff
  *
@@ -114,7 +114,8 @@ int main(int argc, char** argv) {
     set_up((int)r);
   }
   /* Rows: send counts, send displacements, receive counts, receive displacements. */
-  const uint32_t good[2][kWords] = {{100, 200, 0, 500, 7, 7, 0, 300}, {0, 724, 9, 300, 7, 7, 800, 20}};
+  const uint32_t good[2][kWords] = {{100, 200, 0, 500, 7, 7, 0, 300},
+                                    {0, 724, 9, 300, 7, 7, 800, 20}};
   const uint32_t rubbish[kWords] = {0xFFFFFFFF, 1, 0, 0xFFFFFFFF, 7, 7, 0x80000000, 0xFFFFFFF0};
   uint32_t late[kWords];
   memcpy(late, good[1], sizeof late);

@@ -49,8 +49,8 @@ class Variable : public ::testing::Test {
 
 using Words = std::vector<uint32_t>;
 const char* const kTwo = R"({"metadata": [
-    {"send_counts": [3, 5], "send_displs": [0, 10], "recv_counts": [3, 0], "recv_displs": [4, 0]},
-    {"send_counts": [0, 2], "send_displs": [9, 1], "recv_counts": [5, 2], "recv_displs": [0, 5]}]})";
+  {"send_counts": [3, 5], "send_displs": [0, 10], "recv_counts": [3, 0], "recv_displs": [4, 0]},
+  {"send_counts": [0, 2], "send_displs": [9, 1], "recv_counts": [5, 2], "recv_displs": [0, 5]}]})";
 
 TEST_F(Variable, OneEntryPerRank) {
   const Options o = good("-r 2 alltoallv -d fp32 -b 4 -e 4", kTwo);
