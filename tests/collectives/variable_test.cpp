@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <numeric>
 
 #include "arch/contract/notification.h"
@@ -58,15 +59,24 @@ class Bench {
 
   uint32_t ranks() const { return c_.group.ranks(); }
 
-  void run() {
+  std::vector<RankResources>& members() { return members_; }
+
+  void place_all() {
     const auto needed = needs(request_, c_.group, false, c_.cc_count, options_);
     ASSERT_TRUE(needed) << needed.error().message();
     needs_ = *needed;
     EXPECT_EQ(needs_.algorithm, Algorithm::kMesh);
     for (uint32_t r = 0; r < ranks(); ++r) place(r);
+  }
+
+  base::Result<Lowered> plan_rank(uint32_t r) const {
+    return plan(request_, c_.group, members_, r, {members_[r].weights + 64, 1}, options_);
+  }
+
+  void run() {
+    ASSERT_NO_FATAL_FAILURE(place_all());
     for (uint32_t r = 0; r < ranks(); ++r) {
-      const auto lowered =
-          plan(request_, c_.group, members_, r, {members_[r].weights + 64, 1}, options_);
+      const auto lowered = plan_rank(r);
       ASSERT_TRUE(lowered) << lowered.error().message();
       EXPECT_LE(lowered->blocks.size(), needs_.blocks);
       machine_.load(members_[r], *lowered, c_.executions, options_.triggers);
@@ -426,9 +436,21 @@ TEST(Variable, VerifierFindsWhatIsWrong) {
   EXPECT_FALSE(bent([](Step* s) { s->waits.clear(); }));
 }
 
-TEST(Variable, InPlaceIsRefused) {
-  Case c = exchange(whole(one_chip(Gen::kV2, 2)), OpKind::kAllToAllV, 10, 1);
+TEST(Variable, SharedMemoryIsRefused) {
+  const Case c = exchange(whole(one_chip(Gen::kV2, 2)), OpKind::kAllToAllV, 10, 1);
   EXPECT_FALSE(needs(request_of(c), c.group, true, 1, {}));
+  const auto planned = [&](const std::function<void(RankResources*)>& bend) {
+    Bench bench(c);
+    bench.place_all();
+    bend(&bench.members()[1]);
+    const auto lowered = bench.plan_rank(0);
+    return lowered ? std::string() : lowered.error().what;
+  };
+  EXPECT_EQ(planned([](RankResources*) {}), "");
+  EXPECT_EQ(planned([](RankResources* r) { r->dst = r->src; }),
+            "all_to_all_v: source and destination of rank 1 overlap");
+  EXPECT_EQ(planned([](RankResources* r) { r->metadata = r->dst + 4; }),
+            "all_to_all_v: the metadata of rank 1 overlaps its source or destination");
 }
 
 }  // namespace
