@@ -28,13 +28,16 @@ struct TimingParams {
   base::Ps dma_buffer = base::ns(1);       // dma.buffer_ns_small, M: per buffer beyond bytes / rate
 
   // Memory and on-chip fabric (timing.md 6, 7).
-  // Reads and writes together: hbm.stack_gbps, V (410), times hbm.efficiency, M (0.8).
-  base::Rate hbm_stack{328, 1000};
+  // Reads and writes together: hbm.stack_gbps, V (410), times hbm.efficiency, M (0.88).
+  base::Rate hbm_stack{3608, 10000};
   base::Ps hbm_latency = 0;  // hbm.latency_ns, A: zero until known (timing.md 10)
   // Between the memories of two core groups (v2: cores; v3, v4: core pairs), per direction. Fitted
-  // to the bus bandwidth of two-rank all-reduces on trn1 (calibration.md N01.09, N20.17).
-  base::Rate core_fabric{60, 1000};  // fabric.core_to_core_gbps
+  // to the bus bandwidth of 32-rank and of two-rank all-reduces on trn1 (calibration.md N23, N20);
+  // half of what the latter move is reads.
+  base::Rate core_fabric{70, 1000};  // fabric.core_to_core_gbps
+  base::Rate core_reads{48, 1000};   // fabric.core_read_gbps
   base::Rate die_to_die{400, 1000};  // fabric.die_to_die_gbps, A: v3 and v4, per direction
+  base::Rate die_reads{400, 1000};   // fabric.die_read_gbps, A: of these, what is read
   base::Rate pcie{16, 1000};         // host.pcie_gbps, M: per direction
 
   // Engine clocks (timing.md 1), in cycles per picoseconds: 1.4 GHz is {7, 5000}. D, SP: A.
@@ -68,7 +71,7 @@ struct TimingParams {
   base::Ps cc_trigger = base::ns(100);            // cc.trigger_ns
   base::Ps cc_instr = base::ns(20);               // cc.instr_ns
   base::Ps cc_branch = base::ns(20);              // cc.branch_ns
-  base::Ps cc_sem_wait = base::ns(150);           // cc.sem_wait_ns
+  base::Ps cc_sem_wait = base::ns(220);           // cc.sem_wait_ns
   base::Ps cc_barrier = base::ns(100);            // cc.barrier_ns
   base::Ps cc_block = base::ns(600);              // cc.block_ns
   base::Ps nq_entry = base::ns(50);               // nq.entry_ns
@@ -78,8 +81,8 @@ struct TimingParams {
 
   // Links between chips (timing.md 7), one way. A route takes the wire once, each further hop and
   // each switch on it come on top. Rates are those of the classes of links.
-  base::Ps link_wire = base::ns(500);         // link.wire_ns, A
-  base::Ps link_route_extra = base::ns(200);  // link.route_extra_ns, A
+  base::Ps link_wire = base::ns(250);         // link.wire_ns, M
+  base::Ps link_route_extra = base::ns(100);  // link.route_extra_ns, M
   base::Ps link_switch = base::ns(250);       // link.switch_ns, A
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "arch/contract/address_map.h"
 #include "neff_loader/parse.h"
 
 namespace neff {
@@ -12,6 +13,7 @@ using isa::Opcode;
 
 constexpr uint32_t kMaxStreams = 4;       // neff.md 4.4
 constexpr size_t kMaxCommunicators = 16;  // neff.md 4.4, since runtime 2.34.10
+using contract::tpb::kPartitions;
 
 std::string where_of(const EngineProgram& p, uint32_t pc) {
   return p.instr_file + " record " + std::to_string(pc);
@@ -48,7 +50,29 @@ std::optional<uint64_t> pattern_bytes(const isa::Pattern& p, DataType type) {
 struct Side {
   uint32_t variable = 0;
   uint64_t bytes = 0;
+  std::optional<SbufTensor> sbuf;
 };
+
+// Own: dimension 0 counts elements within a partition, dimension 1 partitions.
+Side resolve_sbuf(const Context& c, const Subgraph& sg, const std::string& where,
+                  const std::string& name, uint64_t offset, const isa::Pattern& p, DataType type) {
+  SbufTensor tensor;
+  tensor.row_bytes = uint64_t{p.count[0]} * data_type_bytes(type);
+  tensor.partitions = std::max(1u, p.count[1]);
+  if (p.count[1] > 1) tensor.step = static_cast<uint32_t>(std::max(0, p.step[1]));
+  const uint64_t first = offset / kPartitionPitch;
+  const uint64_t last = first + uint64_t{tensor.partitions - 1} * tensor.step;
+  if (p.count[0] == 0 || tensor.step == 0) {
+    c.report.fail("C-16", where, name + "_pattern is empty or goes backwards");
+  } else if (p.count[0] > 1 && p.step[0] != 1) {
+    c.report.fail(violation("C-16", where, name + "_pattern has gaps within a partition",
+                            status::kInvalid, base::Fault::kUnsupported));
+  } else if (tensor.partitions > kPartitions || last >= kPartitions ||
+             offset % kPartitionPitch + tensor.row_bytes > sbuf_partition_bytes(sg.core_version)) {
+    c.report.fail("C-16", where, name + " leaves SBUF");
+  }
+  return {0, tensor.row_bytes * tensor.partitions, tensor};
+}
 
 Side resolve(const Context& c, const Subgraph& sg, const std::string& where, const char* name,
              uint32_t var_id, uint64_t offset, const isa::Pattern& pattern, DataType type) {
@@ -59,9 +83,9 @@ Side resolve(const Context& c, const Subgraph& sg, const std::string& where, con
     return {};
   }
   if (v->type == VariableType::kStateBuffer) {
-    c.report.fail(violation("C-17", where, "collectives on SBUF tensors are not supported",
-                            status::kInvalid, base::Fault::kUnsupported));
-    return {};
+    Side side = resolve_sbuf(c, sg, where, name, offset, pattern, type);
+    side.variable = static_cast<uint32_t>(v - sg.variables.data());
+    return side;
   }
   const std::optional<uint64_t> bytes = pattern_bytes(pattern, type);
   if (!bytes) {
@@ -71,7 +95,35 @@ Side resolve(const Context& c, const Subgraph& sg, const std::string& where, con
   if (offset > v->size || *bytes > v->size - offset) {
     c.report.fail("C-16", where, std::string(name) + " leaves variable " + v->name);
   }
-  return {static_cast<uint32_t>(v - sg.variables.data()), *bytes};
+  return {static_cast<uint32_t>(v - sg.variables.data()), *bytes, std::nullopt};
+}
+
+// Rule C-17, and C-16 for two tensors in SBUF: an all-gather puts the rows of the ranks into the
+// partitions one after the other and then into the next column (cc_dim 0), or side by side (1); a
+// reduce-scatter cuts its input that way.
+void check_sbuf(const Context& c, const std::string& where, const CollectiveOp& op) {
+  const bool gather = op.type == CollectiveType::kAllGather;
+  const bool scatter = op.type == CollectiveType::kReduceScatter;
+  if (op.cc_dim > 1 || (op.cc_dim == 1 && !(gather && op.destination_sbuf))) {
+    return c.report.fail("C-16", where, "cc_dim 1 is only for an all-gather in SBUF");
+  }
+  if (op.source_sbuf.has_value() != op.destination_sbuf.has_value()) {
+    return c.report.fail("C-17", where, "one operand in SBUF, the other in device memory");
+  }
+  if (!op.source_sbuf) return;
+  if (op.type != CollectiveType::kAllReduce && !gather && !scatter) {
+    return c.report.fail("C-17", where,
+                         "only all-reduce, all-gather and reduce-scatter work in SBUF");
+  }
+  const SbufTensor& part = scatter ? *op.destination_sbuf : *op.source_sbuf;
+  const SbufTensor& whole = scatter ? *op.source_sbuf : *op.destination_sbuf;
+  if (!gather && !scatter) return;
+  if (whole.row_bytes % part.row_bytes != 0) {
+    return c.report.fail("C-16", where, "the rows of the long tensor are no multiple of the short");
+  }
+  if (op.cc_dim == 1 && whole.partitions != part.partitions) {
+    c.report.fail("C-16", where, "cc_dim 1, but source and destination differ in partitions");
+  }
 }
 
 bool variable_size(CollectiveType type) {
@@ -86,9 +138,10 @@ void add_extra_tensors(const Context& c, const Subgraph& sg, const std::string& 
                                op->type == CollectiveType::kPermuteReduceImplicit ||
                                op->type == CollectiveType::kSendRecvCce;
   if (reduced_permute) {
-    op->second_source =
-        resolve(c, sg, where, "src1", t.src1_var_id, t.src1_var_offset, t.src0_pattern, t.dtype)
-            .variable;
+    const Side second =
+        resolve(c, sg, where, "src1", t.src1_var_id, t.src1_var_offset, t.src0_pattern, t.dtype);
+    if (second.sbuf) return c.report.fail("C-17", where, "src1 in SBUF");
+    op->second_source = second.variable;
     op->second_source_offset = t.src1_var_offset;
   }
   if (!variable_size(op->type)) return;
@@ -120,10 +173,13 @@ void add_collective(const Context& c, const EngineProgram& p, const ProgramStep&
     c.report.fail(violation("C-16", where, "shapes in registers are not supported",
                             status::kInvalid, base::Fault::kUnsupported));
   }
-  const Side from =
-      resolve(c, *sg, where, "src0", t.src0_var_id, t.src0_var_offset, t.src0_pattern, t.dtype);
-  const Side to =
-      resolve(c, *sg, where, "dst", t.dst_var_id, t.dst_var_offset, t.dst_pattern, t.dtype);
+  Side from;
+  Side to;
+  if (t.ctype != CollectiveType::kBarrier) {  // which moves nothing
+    from =
+        resolve(c, *sg, where, "src0", t.src0_var_id, t.src0_var_offset, t.src0_pattern, t.dtype);
+    to = resolve(c, *sg, where, "dst", t.dst_var_id, t.dst_var_offset, t.dst_pattern, t.dtype);
+  }
   CollectiveOp op;
   op.engine = p.engine;
   op.pc = step.pc;
@@ -134,13 +190,17 @@ void add_collective(const Context& c, const EngineProgram& p, const ProgramStep&
   op.group_id = t.group_id;
   op.channel_id = t.channel_id;
   op.stream_id = t.stream_id;
+  op.priority = t.priority;
   op.source = from.variable;
   op.source_offset = t.src0_var_offset;
   op.source_bytes = from.bytes;
   op.destination = to.variable;
   op.destination_offset = t.dst_var_offset;
   op.destination_bytes = to.bytes;
+  op.source_sbuf = from.sbuf;
+  op.destination_sbuf = to.sbuf;
   op.root = t.root;
+  check_sbuf(c, where, op);
   add_extra_tensors(c, *sg, where, t, &op);
   sg->collectives.push_back(op);
 }
@@ -171,14 +231,9 @@ bool sizes_agree(const CollectiveOp& op, uint64_t n) {
     case CollectiveType::kAllToAllV:
       return true;  // given by a tensor at run time
     case CollectiveType::kBarrier:
-      return true;  // moves nothing
+      return true;
   }
   return false;
-}
-
-bool has_pairs(CollectiveType type) {
-  return type == CollectiveType::kPermute || type == CollectiveType::kPermuteReduce ||
-         type == CollectiveType::kSendRecv || type == CollectiveType::kSendRecvCce;
 }
 
 // Every rank sends at most once and receives at most once, within the own list
@@ -224,7 +279,7 @@ base::Status check_operation(const Subgraph& sg, const CollectiveOp& op, const R
                      "the metadata tensor has " + std::to_string(sg.variables[*op.metadata].size) +
                          " bytes, " + std::to_string(needed) + " are needed");
   }
-  if (!has_pairs(op.type)) return {};
+  if (!op.has_pairs()) return {};
   return check_pairs(sg.cc.groups[op.group_id], op.group_id, mine);
 }
 
@@ -255,6 +310,11 @@ base::Status check_group(const ReplicaGroups& group, uint32_t id, const Collecti
 uint32_t CollectiveOp::metadata_rows() const {
   if (type == CollectiveType::kReduceScatterV) return 2;  // counts, displacements
   return variable_size(type) ? (receive_displacements ? 4 : 3) : 0;
+}
+
+bool CollectiveOp::has_pairs() const {
+  return type == CollectiveType::kPermute || type == CollectiveType::kPermuteReduce ||
+         type == CollectiveType::kSendRecv || type == CollectiveType::kSendRecvCce;
 }
 
 const RankList* ReplicaGroups::list_of(uint32_t rank) const {

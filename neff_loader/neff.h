@@ -199,6 +199,13 @@ struct CollectiveConfig {
   uint32_t ops = 0;
 };
 
+// A tensor in SBUF: rows of so many bytes at equal distances of partitions.
+struct SbufTensor {
+  uint64_t row_bytes = 0;
+  uint32_t partitions = 1;
+  uint32_t step = 1;  // in partitions
+};
+
 // One PTC2 of an engine program.
 struct CollectiveOp {
   Engine engine = Engine::kSp;
@@ -210,12 +217,15 @@ struct CollectiveOp {
   uint32_t group_id = 0;
   uint32_t channel_id = 0;
   uint32_t stream_id = 0;
-  uint32_t source = 0;  // index in Subgraph::variables
+  uint32_t priority = 0;  // 0 (most urgent) to 3
+  uint32_t source = 0;    // index in Subgraph::variables
   uint64_t source_offset = 0;
   uint64_t source_bytes = 0;
   uint32_t destination = 0;
   uint64_t destination_offset = 0;
   uint64_t destination_bytes = 0;
+  std::optional<SbufTensor> source_sbuf;  // both or none
+  std::optional<SbufTensor> destination_sbuf;
   std::optional<uint32_t> second_source;  // permutes and send-receive with reduction; source_bytes
   uint64_t second_source_offset = 0;
   uint32_t root = 0;  // broadcast, reduce: index in the rank list
@@ -225,6 +235,7 @@ struct CollectiveOp {
   bool receive_displacements = false;
 
   uint32_t metadata_rows() const;
+  bool has_pairs() const;  // that the file names: not those of implicit permutes
 };
 
 // ---- Subgraphs and files ----

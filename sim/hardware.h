@@ -43,6 +43,8 @@ class Hardware {
   // Takes a link down or up: two chips, "0-1", or a name as in reports, "link.d0-d1". The error is
   // that there is none.
   virtual base::Status set_link(const std::string& link, bool up) = 0;
+  // The same, once, `after` the next release of on-device barriers.
+  virtual base::Status plan_link(const std::string& link, bool up, base::Ps after) = 0;
   // A defect that stopped the simulation, if any.
   virtual std::optional<base::Error> failure() const = 0;
   // Adds what was counted since the last call.

@@ -66,25 +66,22 @@ class SystemcHardware final : public Hardware {
   std::vector<std::string> waiting() const override { return machine_.who_waits(); }
 
   base::Status set_link(const std::string& link, bool up) override {
-    uint32_t a = 0;
-    uint32_t b = 0;
-    const char* end = link.data() + link.size();
-    auto parsed = std::from_chars(link.data(), end, a);
-    const bool dash = parsed.ec == std::errc() && parsed.ptr != end && *parsed.ptr == '-';
-    if (dash) parsed = std::from_chars(parsed.ptr + 1, end, b);
-    const bool numbers = dash && parsed.ec == std::errc() && parsed.ptr == end;
-    hw::Links* links = machine_.links();
-    if (links != nullptr && (numbers ? links->set_up(a, b, up) : links->set_up(link, up))) {
-      return {};
-    }
-    return base::Error{base::Fault::kConfig, 0, link,
-                       "there is no such link; links are two chips (0-1) or a name of the report "
-                       "(link.d0-d1, switch.L1.r0.s0.from.d3)"};
+    const auto ends = ends_of(link);
+    if (!ends) return no_link(link);
+    change(*ends, up);
+    return {};
+  }
+  base::Status plan_link(const std::string& link, bool up, base::Ps after) override {
+    const auto ends = ends_of(link);
+    if (!ends) return no_link(link);
+    machine_.after_release(after, [this, ends = *ends, up] { change(ends, up); });
+    return {};
   }
 
   void collect(Report& report) override {
     collect_counters(report);
     collect_accesses(report);
+    for (const auto& [what, count] : std::exchange(faults_, {})) report.add_fault(what, count);
     for (uint32_t number = 0; number < machine_.chips(); ++number) {
       hw::Chip& chip = machine_.chip(number);
       chip.fabric().trace_last();
@@ -94,17 +91,44 @@ class SystemcHardware final : public Hardware {
     if (machine_.links() != nullptr) {
       machine_.links()->trace_last();
       for (const hw::BandwidthResource* each : machine_.links()->resources()) {
-        add_usage(report, *each);
+        add_usage(report, *each, each->signals());
       }
     }
   }
 
  private:
-  void add_usage(Report& report, const hw::BandwidthResource& resource) {
+  using Ends = std::pair<uint32_t, uint32_t>;
+
+  static base::Error no_link(const std::string& link) {
+    return {base::Fault::kConfig, 0, link,
+            "there is no such link; links are two chips (0-1) or a name of the report "
+            "(link.d0-d1, switch.L1.r0.s0.from.d3)"};
+  }
+
+  std::optional<Ends> ends_of(const std::string& link) {
+    hw::Links* links = machine_.links();
+    if (links == nullptr) return std::nullopt;
+    Ends ends{};
+    const char* end = link.data() + link.size();
+    auto parsed = std::from_chars(link.data(), end, ends.first);
+    const bool dash = parsed.ec == std::errc() && parsed.ptr != end && *parsed.ptr == '-';
+    if (dash) parsed = std::from_chars(parsed.ptr + 1, end, ends.second);
+    if (!dash || parsed.ec != std::errc() || parsed.ptr != end) return links->ends_of(link);
+    if (links->resource(ends.first, ends.second) == nullptr) return std::nullopt;
+    return ends;
+  }
+
+  void change(const Ends& ends, bool up) {
+    hw::Links& links = *machine_.links();
+    if (!links.set_up(ends.first, ends.second, up)) return;
+    ++faults_[links.resource(ends.first, ends.second)->name() + (up ? " up" : " down")];
+  }
+
+  void add_usage(Report& report, const hw::BandwidthResource& resource, uint64_t signals = 0) {
     Usage& seen = usage_[resource.name()];
-    report.add_usage(resource.name(), resource.total_bytes() - seen.bytes,
-                     resource.busy_ps() - seen.busy);
-    seen = {resource.total_bytes(), resource.busy_ps()};
+    report.add_usage(resource.name(), {resource.total_bytes() - seen.bytes,
+                                       resource.busy_ps() - seen.busy, signals - seen.signals});
+    seen = {resource.total_bytes(), resource.busy_ps(), signals};
   }
 
   void collect_counters(Report& report) {
@@ -151,6 +175,7 @@ class SystemcHardware final : public Hardware {
   // Asking who waits is not a change, but not const in the devices.
   mutable hw::Machine machine_;
   std::map<std::string, Usage> usage_;
+  std::map<std::string, uint64_t> faults_;  // "link.d0-d1 down": how often
   hw::Counters counters_;
   std::map<hw::AccessLog::Key, uint64_t> accesses_;
 };

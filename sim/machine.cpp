@@ -206,12 +206,15 @@ void Machine::stop() {
   parts_->loop->stop();
 }
 
-void Machine::set_link(std::string link, bool up, std::function<void(const base::Status&)> done) {
+void Machine::set_link(std::string link, bool up, std::optional<base::Ps> after,
+                       std::function<void(const base::Status&)> done) {
   Parts* parts = parts_.get();
-  parts->loop->post([parts, link = std::move(link), up, done = std::move(done)](bool at_rest) {
-    const base::Status status = parts->hardware->set_link(link, up);
+  parts->loop->post([=, done = std::move(done)](bool at_rest) {
+    const base::Status status =
+        after ? parts->hardware->plan_link(link, up, *after) : parts->hardware->set_link(link, up);
     if (status) {
-      parts->log.info("link {} is {}", link, up ? "up" : "down");
+      parts->log.info("link {} is {}{}", link, up ? "up" : "down",
+                      after ? " after the next barrier" : "");
       if (!at_rest) ++parts->late_faults;
     }
     done(status);

@@ -48,7 +48,9 @@ class Machine {
   void stop();  // any thread
   // Any thread: takes a link down or up (Hardware::set_link) between two steps of the machine.
   // `done` is called on the kernel thread.
-  void set_link(std::string link, bool up, std::function<void(const base::Status&)> done);
+  // With `after`: not now but so long after the next release of on-device barriers.
+  void set_link(std::string link, bool up, std::optional<base::Ps> after,
+                std::function<void(const base::Status&)> done);
   // Between serve() calls, on the same thread: lets clients that have ended go, then says what
   // happened since the last report.
   Report take_report();

@@ -124,7 +124,7 @@ void MainLoop::activity() {
     // One request per slice would keep a client from its own time limit for as many slices.
     if (late) params_.requests->admit_all();
   }
-  params_.status->machine_idle(hardware.now() - shown);
+  params_.status->machine_idle(hardware.now() - shown, params_.requests->pending() > 0);
   count(hardware.now() - begin);
 }
 

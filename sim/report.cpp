@@ -104,11 +104,12 @@ void Report::add_activities(std::string_view kind, const Durations& durations) {
   if (durations.count > 0) activities_[std::string(kind)].add(durations);
 }
 
-void Report::add_usage(std::string_view resource, uint64_t bytes, base::Ps busy) {
-  if (bytes == 0 && busy == 0) return;
+void Report::add_usage(std::string_view resource, const Usage& more) {
+  if (more.bytes == 0 && more.busy == 0) return;
   Usage& usage = usage_[std::string(resource)];
-  usage.bytes += bytes;
-  usage.busy += busy;
+  usage.bytes += more.bytes;
+  usage.busy += more.busy;
+  usage.signals += more.signals;
 }
 
 void Report::add_count(std::string_view counter, uint64_t value, std::string_view unit) {
@@ -145,6 +146,10 @@ void Report::add_late_faults(uint64_t count) {
   if (count != 0) repeatable_ = false;
 }
 
+void Report::add_fault(std::string_view what, uint64_t count) {
+  faults_[std::string(what)] += count;
+}
+
 void Report::set_failure(const base::Error& error) {
   failure_ = base::to_string(error.fault);
   failure_text_ = error.message();
@@ -165,10 +170,11 @@ std::string Report::to_json() const {
   }
   ordered_json resources = ordered_json::array();
   for (const auto& [name, usage] : usage_) {
-    resources.push_back({{"name", name},
-                         {"bytes", usage.bytes},
-                         {"busy_ps", usage.busy},
-                         {"utilisation_ppm", parts_per_million(usage.busy, active_)}});
+    ordered_json row{{"name", name}, {"bytes", usage.bytes}};
+    if (usage.signals != 0) row["signals"] = usage.signals;
+    row["busy_ps"] = usage.busy;
+    row["utilisation_ppm"] = parts_per_million(usage.busy, active_);
+    resources.push_back(std::move(row));
   }
   ordered_json counters = ordered_json::array();
   for (const auto& [name, counter] : counters_) {
@@ -206,6 +212,7 @@ std::string Report::to_json() const {
                         {"unsupported", counts(unsupported_)},
                         {"inert_registers", counts(inert_)},
                         {"unknown", unknown}};
+  report["faults"] = counts(faults_);
   report["failure"] = nullptr;
   if (!failure_.empty()) report["failure"] = {{"fault", failure_}, {"what", failure_text_}};
   return report.dump(1) + "\n";

@@ -44,6 +44,7 @@ struct Durations {
 struct Usage {
   uint64_t bytes = 0;
   base::Ps busy = 0;
+  uint64_t signals = 0;  // of links: 4-byte writes to registers, part of `bytes`
 };
 
 struct Counter {
@@ -66,7 +67,7 @@ class Report {
   void add_activities(std::string_view kind, const Durations& durations);
   // The machine was not at rest for `duration` more: the base of every utilisation.
   void add_active_time(base::Ps duration) { active_ += duration; }
-  void add_usage(std::string_view resource, uint64_t bytes, base::Ps busy);
+  void add_usage(std::string_view resource, const Usage& more);
   void add_count(std::string_view counter, uint64_t value, std::string_view unit);
   // Bytes that timing-only did not move were read where they decide something.
   void add_elided(std::string_view what, uint64_t count);
@@ -82,6 +83,8 @@ class Report {
   void add_slices(uint64_t count);
   // Links taken down or up while the machine was at work; such a run is not repeatable.
   void add_late_faults(uint64_t count);
+  // A part of the machine failed, or works again: "link.d0-d1 down".
+  void add_fault(std::string_view what, uint64_t count);
   void set_failure(const base::Error& error);
 
   std::string to_json() const;
@@ -115,6 +118,7 @@ class Report {
   Table<uint64_t> unsupported_;
   Table<uint64_t> inert_;
   Table<Accesses> unknown_;
+  Table<uint64_t> faults_;
   std::string failure_;  // fault name, empty if none
   std::string failure_text_;
 };

@@ -23,8 +23,10 @@ hw::TimingParams timing_params(const config::Timing& timing) {
   params.hbm_stack = config::scaled(timing.rate("hbm.stack_gbps"), timing.ratio("hbm.efficiency"));
   params.hbm_latency = timing.ps("hbm.latency_ns");
   params.core_fabric = timing.rate("fabric.core_to_core_gbps");
+  params.core_reads = timing.rate("fabric.core_read_gbps");
   if (timing.generation() != config::Generation::kV2) {  // v2 is one die
     params.die_to_die = timing.rate("fabric.die_to_die_gbps");
+    params.die_reads = timing.rate("fabric.die_read_gbps");
   }
   params.pcie = timing.rate("host.pcie_gbps");
 

@@ -1,6 +1,8 @@
 #include "driver/kernel/dma_engines.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 #include "contract/regs/errtrig.h"
 #include "contract/regs/sdma.h"
@@ -63,7 +65,11 @@ class DmaEngines::Writer {
 };
 
 DmaEngines::DmaEngines(const Dhal& dhal, const Registers& registers)
-    : dhal_(dhal), registers_(registers), engines_(dhal.map.dma_engines()) {}
+    : dhal_(dhal), registers_(registers), engines_(dhal.map.dma_engines()) {
+  for (uint32_t e = 0; e < count(); ++e) units_.push_back(dhal_.map.udma(e));
+  std::sort(units_.begin(), units_.end(),
+            [](const auto& a, const auto& b) { return a.bar0 < b.bar0; });
+}
 
 // Step numbers are those of hw-registers.md 3.10.
 void DmaEngines::init_engine(uint32_t engine) {
@@ -325,24 +331,25 @@ RingSetup DmaEngines::ring_of(uint32_t engine, uint32_t q, bool tx) const {
 }
 
 bool DmaEngines::write_blocked(uint64_t bar_offset) const {
-  for (uint32_t e = 0; e < count(); ++e) {
-    const contract::Window unit = dhal_.map.udma(e);
-    if (bar_offset < unit.bar0 || bar_offset >= unit.bar0 + unit.size) continue;
-    const uint64_t in = bar_offset - unit.bar0;
-    const uint64_t half = in >= udma::kS2mQ ? udma::kS2mQ : udma::kM2sQ;
-    if (in < half || in >= half + uint64_t{kQueues} * udma::kM2sQStride) return false;
-    switch ((in - half) % udma::kM2sQStride & ~uint64_t{3}) {
-      case udma::kM2sQRingBaseLo:
-      case udma::kM2sQRingBaseHi:
-      case udma::kM2sQCompBaseLo:
-      case udma::kM2sQCompBaseHi:
-      case udma::kM2sQTailInc:
-        return true;
-      default:
-        return false;
-    }
+  const auto after = std::upper_bound(
+      units_.begin(), units_.end(), bar_offset,
+      [](uint64_t offset, const contract::Window& unit) { return offset < unit.bar0; });
+  if (after == units_.begin()) return false;
+  const contract::Window& unit = *std::prev(after);
+  const uint64_t in = bar_offset - unit.bar0;
+  if (in >= unit.size) return false;
+  const uint64_t half = in >= udma::kS2mQ ? udma::kS2mQ : udma::kM2sQ;
+  if (in < half || in >= half + uint64_t{kQueues} * udma::kM2sQStride) return false;
+  switch ((in - half) % udma::kM2sQStride & ~uint64_t{3}) {
+    case udma::kM2sQRingBaseLo:
+    case udma::kM2sQRingBaseHi:
+    case udma::kM2sQCompBaseLo:
+    case udma::kM2sQCompBaseHi:
+    case udma::kM2sQTailInc:
+      return true;
+    default:
+      return false;
   }
-  return false;
 }
 
 }  // namespace driver

@@ -77,6 +77,7 @@ class DmaEngines {
   const Dhal& dhal_;
   Registers registers_;
   std::vector<Engine> engines_;
+  std::vector<contract::Window> units_;  // of all engines, ascending
 };
 
 }  // namespace driver

@@ -1,5 +1,6 @@
 // Register services, firmware counters and metrics, semaphores and events:
 // driver-ioctl.md 3.2, 3.6.
+#include <algorithm>
 #include <vector>
 
 #include "contract/regs/misc.h"
@@ -24,6 +25,39 @@ bool to_offset(const Call& call, uint64_t address, uint64_t& offset) {
          call.device.registers().size() - offset >= sizeof(uint32_t);
 }
 
+// An array in the client's memory, as far as it is accessible: fetched up to the end of a page at a
+// time, so that an element fails exactly when its own bytes are missing.
+template <typename T>
+class UserArray {
+ public:
+  UserArray(const Call& call, uint64_t address, uint32_t count)
+      : memory_(*call.caller.memory), address_(address), values_(count) {}
+
+  bool get(uint32_t index, T& value) {
+    if (index >= fetched_ && !fetch(index)) return false;
+    value = values_[index];
+    return true;
+  }
+
+ private:
+  // Elements are asked for in order.
+  bool fetch(uint32_t index) {
+    const uint64_t at = address_ + uint64_t{index} * sizeof(T);
+    const uint64_t room = uapi::kPageSize - at % uapi::kPageSize;
+    const auto left = static_cast<uint64_t>(values_.size() - index);
+    const uint64_t count = std::clamp<uint64_t>(room / sizeof(T), 1, left);
+    const base::ByteSpan to(reinterpret_cast<uint8_t*>(&values_[index]), count * sizeof(T));
+    if (!memory_.read(at, to)) return false;
+    fetched_ = index + static_cast<uint32_t>(count);
+    return true;
+  }
+
+  UserMemory& memory_;
+  uint64_t address_;
+  std::vector<T> values_;
+  uint32_t fetched_ = 0;
+};
+
 bool mailbox_word(const Call& call, uint64_t offset) {
   const uint64_t base = call.device.dhal().map.misc_ram().bar0;
   for (const uint32_t word :
@@ -43,10 +77,11 @@ int bar_read(const Call& call) {
   if (!call.device.qemu() && !call.device.emulator() && request.count > kMaxReads) return -EINVAL;
   if (request.count > kMaxAddresses) return -ENOMEM;
   // Each address is checked before anything is read.
+  UserArray<uint64_t> addresses(call, request.address, request.count);
   std::vector<uint64_t> offsets(request.count);
   for (uint32_t i = 0; i < request.count; ++i) {
     uint64_t address = 0;
-    if (!call.read(request.address + i * sizeof address, address)) return -EFAULT;
+    if (!addresses.get(i, address)) return -EFAULT;
     if (!to_offset(call, address, offsets[i])) return -EINVAL;
   }
   std::vector<uint32_t> values(request.count);
@@ -64,13 +99,12 @@ int bar_write(const Call& call) {
   if ((request.bar & 0xff) != 0) return -EINVAL;
   if (request.count > kMaxAddresses) return -ENOMEM;
   // One by one: earlier writes stay in effect when a later one fails.
+  UserArray<uint64_t> addresses(call, request.address, request.count);
+  UserArray<uint32_t> values(call, request.data, request.count);
   for (uint32_t i = 0; i < request.count; ++i) {
     uint64_t address = 0;
     uint32_t value = 0;
-    if (!call.read(request.address + i * sizeof address, address) ||
-        !call.read(request.data + i * sizeof value, value)) {
-      return -EFAULT;
-    }
+    if (!addresses.get(i, address) || !values.get(i, value)) return -EFAULT;
     uint64_t offset = 0;
     if (!to_offset(call, address, offset)) return -EINVAL;
     if (call.device.engines().write_blocked(offset) || mailbox_word(call, offset)) return -EINVAL;

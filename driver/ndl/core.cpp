@@ -109,6 +109,8 @@ int ndl_nc_event_get(ndl_device_t* device, int nc_index, uint32_t event_index, u
 
 namespace {
 
+constexpr uint64_t kNoOffset = ~uint64_t{0};  // of a ring in device memory
+
 struct QueueRequest {
   int nq_dev_id;
   ndl_nq_dev_t nq_dev_type;
@@ -136,18 +138,31 @@ Request queue_fields(const QueueRequest& what) {
 }
 
 // The library record of a ring; several contexts of one ring share it.
-ndl_mem_info_t* ring_record(ndl_device_t* device, uint64_t driver_handle) {
+ndl_mem_info_t* ring_record(ndl_device_t* device, const QueueRequest& what, uint64_t driver_handle,
+                            uint64_t mmap_offset) {
   for (const auto& [known, owned] : *priv(device)->chunks) {
     if (known->driver_handle == driver_handle) return known;
   }
-  return driver::ndl::adopt_chunk(device, driver_handle, 0, 0, false);
+  // A ring that existed before keeps its size whatever was asked for (3.8); one in device memory
+  // comes without its address.
+  if (!what.force_alloc_mem || mmap_offset == kNoOffset) {
+    return driver::ndl::adopt_chunk(device, driver_handle);
+  }
+  ndl_mem_info_t facts = {};
+  facts.device = device;
+  facts.driver_handle = driver_handle;
+  facts.pa = mmap_offset;  // driver-ioctl.md 3.7
+  facts.mmap_offset = mmap_offset;
+  facts.size = what.size;
+  facts.host_memory = what.on_host_memory ? 1 : 0;
+  return driver::ndl::adopt_new_chunk(facts, false);
 }
 
 int make_context(ndl_device_t* device, const QueueRequest& what, uint64_t driver_handle,
                  uint64_t mmap_offset, uint64_t* notification_context) {
   Library& library = Library::get();
   const Guard guard(library.lock);
-  ndl_mem_info_t* info = ring_record(device, driver_handle);
+  ndl_mem_info_t* info = ring_record(device, what, driver_handle, mmap_offset);
   if (info == nullptr) return -1;
   auto* context =
       static_cast<ndl_notification_context_t*>(calloc(1, sizeof(ndl_notification_context_t)));
@@ -156,13 +171,12 @@ int make_context(ndl_device_t* device, const QueueRequest& what, uint64_t driver
   context->nq_dev_type = what.nq_dev_type;
   context->nq_type = what.nq_type;
   context->engine_index = what.engine_index;
-  // A ring that existed before keeps its size whatever was asked for (3.8).
   context->size = static_cast<uint32_t>(std::min<uint64_t>(info->size, UINT32_MAX));
   if (what.size < info->size && driver::ndl::page_round(what.size) == info->size) {
     context->size = what.size;
   }
   context->fd = fd_of(device);
-  context->offset = mmap_offset == ~uint64_t{0} ? info->pa : mmap_offset;
+  context->offset = mmap_offset == kNoOffset ? info->pa : mmap_offset;
   context->mem_handle = reinterpret_cast<uint64_t>(info);
   context->mem_info = info;
   library.queues.insert(context);

@@ -125,31 +125,62 @@ int list_devices(int* indexes, int capacity) {
   return kept;
 }
 
-ndl_mem_info_t* adopt_chunk(ndl_device_t* device, uint64_t driver_handle, uint32_t align, int nc_id,
-                            bool owned) {
-  uapi::mem_get_extended_info extended = {};
-  extended.mem_handle = driver_handle;
+namespace {
+
+bool ask(ndl_device_t* device, uint64_t driver_handle, uapi::mem_get_extended_info* extended) {
+  extended->mem_handle = driver_handle;
   // An unknown handle is reported as a positive EINVAL (driver-ioctl.md 3.3.4).
-  const int result = ::ioctl(fd_of(device), uapi::kMemGetExtendedInfo, &extended);
-  if (result != 0) {
-    if (result > 0) errno = result == EINVAL ? EINVAL : EFAULT;
-    return nullptr;
-  }
+  const int result = ::ioctl(fd_of(device), uapi::kMemGetExtendedInfo, extended);
+  if (result > 0) errno = result == EINVAL ? EINVAL : EFAULT;
+  return result == 0;
+}
+
+ndl_mem_info_t* add_chunk(const ndl_mem_info_t& facts, bool owned) {
   auto* info = static_cast<ndl_mem_info_t*>(calloc(1, sizeof(ndl_mem_info_t)));
   if (info == nullptr) return nullptr;
-  info->device = device;
-  info->driver_handle = driver_handle;
-  info->pa = extended.pa;
-  info->mmap_offset = extended.mmap_offset;
-  info->size = extended.size;
-  info->align = align;
-  info->host_memory = extended.host_memory;
-  info->nc_id = nc_id;
+  *info = facts;
   Library& library = Library::get();
   const std::lock_guard<std::recursive_mutex> guard(library.lock);
   library.chunks.insert(info);
-  priv(device)->chunks->emplace(info, owned);
+  priv(info->device)->chunks->emplace(info, owned);
   return info;
+}
+
+}  // namespace
+
+ndl_mem_info_t* adopt_chunk(ndl_device_t* device, uint64_t driver_handle) {
+  uapi::mem_get_extended_info extended = {};
+  if (!ask(device, driver_handle, &extended)) return nullptr;
+  ndl_mem_info_t facts = {};
+  facts.device = device;
+  facts.driver_handle = driver_handle;
+  facts.pa = extended.pa;
+  facts.mmap_offset = extended.mmap_offset;
+  facts.size = extended.size;
+  facts.host_memory = extended.host_memory;
+  return add_chunk(facts, false);
+}
+
+ndl_mem_info_t* adopt_new_chunk(const ndl_mem_info_t& facts, bool owned) {
+  ndl_mem_info_t rounded = facts;
+  rounded.size = page_round(facts.size);
+  return add_chunk(rounded, owned);
+}
+
+bool locate(ndl_mem_info_t* info) {
+  Library& library = Library::get();
+  {
+    const std::lock_guard<std::recursive_mutex> guard(library.lock);
+    if (info->pa != 0) return true;
+  }
+  // Without the lock: other threads' requests need not wait for this one.
+  uapi::mem_get_extended_info extended = {};
+  if (!ask(info->device, info->driver_handle, &extended)) return false;
+  const std::lock_guard<std::recursive_mutex> guard(library.lock);
+  info->pa = extended.pa;
+  info->mmap_offset = extended.mmap_offset;
+  info->size = extended.size;
+  return true;
 }
 
 void forget_chunk(ndl_mem_info_t* info) {

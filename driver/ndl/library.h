@@ -84,9 +84,14 @@ class Library {
   DriverVersion version_;
 };
 
-// Creates the record of a chunk that the driver has just named, asking it for address and size.
-ndl_mem_info_t* adopt_chunk(ndl_device_t* device, uint64_t driver_handle, uint32_t align, int nc_id,
-                            bool owned);
+// Creates the record of a chunk that somebody made, asking the driver for address and size.
+ndl_mem_info_t* adopt_chunk(ndl_device_t* device, uint64_t driver_handle);
+// Creates the record of a chunk that this library has just had made. Many are never looked at by
+// address, so the driver is asked for it by the first who wants it: locate().
+ndl_mem_info_t* adopt_new_chunk(const ndl_mem_info_t& facts, bool owned);
+// Fills in what adopt_new_chunk left out; false with errno. No chunk has the address 0, where the
+// firmware's memory lies.
+bool locate(ndl_mem_info_t* info);
 // Unmaps and forgets, without freeing the driver's chunk.
 void forget_chunk(ndl_mem_info_t* info);
 int list_devices(int* indexes, int capacity);  // ascending; the number found

@@ -63,8 +63,14 @@ int allocate(ndl_device_t* device, const Allocation& what, uint64_t* mem_handle)
   if (mem_handle == nullptr || !Library::get().is_open(device)) return fail(EINVAL);
   uint64_t driver_handle = 0;
   if (request_chunk(device, what, &driver_handle) != 0) return -1;
-  ndl_mem_info_t* info = driver::ndl::adopt_chunk(
-      device, driver_handle, static_cast<uint32_t>(what.align), static_cast<int>(what.nc_id), true);
+  ndl_mem_info_t facts = {};
+  facts.device = device;
+  facts.driver_handle = driver_handle;
+  facts.size = what.size;
+  facts.align = static_cast<uint32_t>(what.align);
+  facts.host_memory = what.host_memory;
+  facts.nc_id = static_cast<int>(what.nc_id);
+  ndl_mem_info_t* info = driver::ndl::adopt_new_chunk(facts, true);
   if (info == nullptr) {
     const int code = errno;
     uapi::mem_free release = {driver_handle};
@@ -97,6 +103,7 @@ int map_chunk(uint64_t mem_handle, uint64_t size, void** va) {
   const Guard guard(library.lock);
   ndl_mem_info_t* info = library.memory(mem_handle);
   if (info == nullptr || va == nullptr) return fail(EINVAL);
+  if (!driver::ndl::locate(info)) return -1;
   if (info->mmap_va == nullptr) {
     void* mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd_of(info->device),
                         static_cast<off_t>(info->mmap_offset));
@@ -129,25 +136,30 @@ int ndl_alloc_contiguous_scratchpad(ndl_device_t* device, uint64_t size, uint32_
 
 int ndl_memory_free(uint64_t mem_handle) {
   Library& library = Library::get();
-  const Guard guard(library.lock);
-  ndl_mem_info_t* info = library.memory(mem_handle);
-  if (info == nullptr) return -1;
-  uapi::mem_free request = {info->driver_handle};
-  const int fd = fd_of(info->device);
-  driver::ndl::forget_chunk(info);  // unmaps first: the driver leaves mappings alone
+  uapi::mem_free request = {};
+  int fd = -1;
+  {
+    const Guard guard(library.lock);
+    ndl_mem_info_t* info = library.memory(mem_handle);
+    if (info == nullptr) return -1;
+    request.mem_handle = info->driver_handle;
+    fd = fd_of(info->device);
+    driver::ndl::forget_chunk(info);  // unmaps first: the driver leaves mappings alone
+  }
   return call(fd, uapi::kMemFree, &request);
 }
 
 int ndl_memory_get_pa(uint64_t mem_handle, uint64_t* pa) {
-  const ndl_mem_info_t* info = Library::get().memory(mem_handle);
+  ndl_mem_info_t* info = Library::get().memory(mem_handle);
   if (info == nullptr || pa == nullptr) return fail(EINVAL);
+  if (!driver::ndl::locate(info)) return -1;
   *pa = info->pa;
   return 0;
 }
 
 int ndl_memory_map(uint64_t mem_handle, void** va) {
-  const ndl_mem_info_t* info = Library::get().memory(mem_handle);
-  if (info == nullptr) return -1;
+  ndl_mem_info_t* info = Library::get().memory(mem_handle);
+  if (info == nullptr || !driver::ndl::locate(info)) return -1;
   return map_chunk(mem_handle, info->size, va);
 }
 
@@ -209,7 +221,7 @@ int ndl_mem_get_mc_mmap_info(ndl_device_t* device, uint64_t pa, uint64_t* mmap_o
       return 0;
     }
   }
-  ndl_mem_info_t* info = driver::ndl::adopt_chunk(device, request.mem_handle, 0, 0, false);
+  ndl_mem_info_t* info = driver::ndl::adopt_chunk(device, request.mem_handle);
   if (info == nullptr) return -1;
   *mem_handle = reinterpret_cast<uint64_t>(info);
   return 0;

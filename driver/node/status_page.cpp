@@ -16,6 +16,9 @@
 namespace driver {
 namespace {
 
+// How long clients that poll may have to wait for a wake-up while requests come in.
+constexpr uint64_t kLongestDelayNs = 10'000'000;
+
 uint64_t monotonic_ns() {
   timespec now = {};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -45,42 +48,52 @@ base::Result<StatusPage> StatusPage::create(const pcie::HostExecutor* executor) 
 void StatusPage::machine_busy() {
   if (busy()) return;
   if (executor_ != nullptr) shown_until_ = executor_->now();
-  StatusLayout* page = layout();
-  page->sequence.fetch_add(1, std::memory_order_acq_rel);
-  page->busy_since_ns.store(monotonic_ns(), std::memory_order_release);
-  page->sequence.fetch_add(1, std::memory_order_release);
+  ClockState state = clock();
+  state.busy_since_ns = monotonic_ns();
+  write_clock(*layout(), state);
 }
 
 void StatusPage::machine_progress(base::Ps elapsed) {
   publish(elapsed - std::min(elapsed, shown_early_), true);
   shown_early_ = 0;
   if (executor_ != nullptr) shown_until_ = executor_->now();
+  wake_pollers();
 }
 
-void StatusPage::machine_idle(base::Ps elapsed) {
+void StatusPage::machine_idle(base::Ps elapsed, bool more) {
   publish(elapsed - std::min(elapsed, shown_early_), false);
   shown_early_ = 0;
+  // The next request comes at once and many clients may poll: none misses anything but a moment.
+  if (!more || monotonic_ns() - woken_ns_ > kLongestDelayNs) wake_pollers();
 }
 
 void StatusPage::show_progress() {
   if (executor_ == nullptr || !busy()) return;
   const base::Ps now = executor_->now();
   const base::Ps more = now - shown_until_;
+  if (more == 0) return;
   shown_until_ = now;
   shown_early_ += more;
   publish(more, true);
 }
 
 void StatusPage::publish(base::Ps elapsed, bool still_busy) {
-  StatusLayout* page = layout();
   simulated_ps_ += elapsed;
+  news_ = news_ || elapsed > 0;
+  ClockState state = clock();
   const uint64_t now = monotonic_ns();
-  const uint64_t since = page->busy_since_ns.load(std::memory_order_relaxed);
-  page->sequence.fetch_add(1, std::memory_order_acq_rel);
-  if (since != 0) page->busy_wall_ns.fetch_add(now - since, std::memory_order_release);
-  page->simulated_ns.store(simulated_ps_ / base::kPsPerNs, std::memory_order_release);
-  page->busy_since_ns.store(still_busy && since != 0 ? now : 0, std::memory_order_release);
-  page->sequence.fetch_add(1, std::memory_order_release);
+  const uint64_t since = state.busy_since_ns;
+  if (since != 0) state.busy_wall_ns += now - since;
+  state.simulated_ns = simulated_ps_ / base::kPsPerNs;
+  state.busy_since_ns = still_busy && since != 0 ? now : 0;
+  write_clock(*layout(), state);
+}
+
+void StatusPage::wake_pollers() {
+  if (!news_) return;
+  news_ = false;
+  woken_ns_ = monotonic_ns();
+  StatusLayout* page = layout();
   page->generation.fetch_add(1, std::memory_order_release);
   syscall(SYS_futex, &page->generation, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }

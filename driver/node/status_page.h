@@ -26,9 +26,10 @@ class StatusPage {
   // A request is about to be answered: its client must not read a clock that has not seen the time
   // that it took. What is shown here is taken off the next `elapsed`.
   void show_progress();
-  // The machine is quiescent; `elapsed` as above.
-  void machine_idle(base::Ps elapsed);
-  bool busy() const { return layout()->busy_since_ns.load(std::memory_order_relaxed) != 0; }
+  // The machine is quiescent; `elapsed` as above. `more`: only until the next request, which is
+  // here.
+  void machine_idle(base::Ps elapsed, bool more = false);
+  bool busy() const { return shows_busy(*layout()); }
 
   uint32_t generation() const { return layout()->generation.load(std::memory_order_relaxed); }
   ClockState clock() const { return read_clock(*layout()); }
@@ -38,6 +39,7 @@ class StatusPage {
   StatusPage() = default;
   StatusLayout* layout() const { return reinterpret_cast<StatusLayout*>(mapping_.data()); }
   void publish(base::Ps elapsed, bool still_busy);
+  void wake_pollers();
 
   base::UniqueFd fd_;
   base::UniqueFd read_only_;
@@ -46,6 +48,8 @@ class StatusPage {
   const pcie::HostExecutor* executor_ = nullptr;
   base::Ps shown_until_ = 0;  // simulated time
   base::Ps shown_early_ = 0;  // by show_progress since the last `elapsed`
+  bool news_ = false;         // simulated time has passed since the last wake-up
+  uint64_t woken_ns_ = 0;
 };
 
 }  // namespace driver

@@ -84,7 +84,7 @@ int64_t clock_ns(clockid_t clock) {
 }
 
 bool machine_busy() {
-  return shim::facts.page->busy_since_ns.load(std::memory_order_relaxed) != 0;
+  return driver::shows_busy(*shim::facts.page);
 }
 
 // Waits until the generation word differs from `seen` or `limit_ns` have passed; false on a signal.
@@ -107,13 +107,20 @@ int64_t sleep_virtual(int64_t duration) {
   const int64_t deadline = clock_ns(CLOCK_MONOTONIC) + duration;
   const bool polling = shim::uses_devices() && duration <= kPollingSleepNs;
   const uint32_t first = shim::facts.page->generation.load(std::memory_order_acquire);
+  int64_t patience = 0;
   for (;;) {
     const uint32_t seen = shim::facts.page->generation.load(std::memory_order_acquire);
     if (polling && seen != first) return 0;
     const int64_t left = deadline - clock_ns(CLOCK_MONOTONIC);
     if (left <= 0) return 0;
-    // While the machine is busy the clock stands still: only its progress can end the wait.
-    const int64_t limit = machine_busy() && virtual_time() ? kRecheckNs : left;
+    // While the machine is busy the clock stands still: its progress ends the wait, or its rest,
+    // which is not announced when no simulated time has passed.
+    int64_t limit = left;
+    if (machine_busy() && virtual_time()) {
+      patience = patience == 0 ? left : 2 * patience;
+      if (patience > kRecheckNs) patience = kRecheckNs;
+      limit = patience;
+    }
     if (!wait_generation(seen, limit)) return left;
   }
 }

@@ -50,6 +50,12 @@ void BarrierHub::leave(BarrierMember& member) {
   }
 }
 
+void BarrierHub::clear(uint32_t chip, uint32_t topsp) {
+  for (auto& [cell, state] : cells_) {
+    if (cell.chip == chip && cell.topsp == topsp) state.waiting.clear();
+  }
+}
+
 bool BarrierHub::release_ready() {
   bool any = false;
   for (auto& [cell, state] : cells_) {

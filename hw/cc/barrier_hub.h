@@ -44,6 +44,8 @@ class BarrierHub {
   // False: `members` is zero or differs from what waiting members expect; those are told.
   bool arrive(const BarrierCell& cell, uint32_t members, BarrierMember& member);
   void leave(BarrierMember& member);
+  // The CC-core with these cells is reset: nobody has arrived. Who waits there goes on waiting.
+  void clear(uint32_t chip, uint32_t topsp);
   // Opens every complete barrier, in the order of their cells; false if there is none.
   bool release_ready();
 

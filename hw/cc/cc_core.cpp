@@ -140,6 +140,7 @@ void CcCore::stop_processor() {
 
 void CcCore::reset() {
   stop_processor();
+  context_.barriers.clear(params_.chip, params_.topsp);
   firmware_.reset();
   semaphores_.reset();
   publish();
@@ -149,10 +150,11 @@ void CcCore::reset() {
 void CcCore::schedule(base::Ps delay) {
   if (scheduled_ != 0) return;
   const base::Ps time = context_.queue.now() + (delay == 0 ? 1 : delay);
-  scheduled_ = context_.queue.schedule({time, params_.component, Phase::kStart}, *this, 0);
+  scheduled_ = context_.queue.schedule({time, params_.component, Phase::kStart}, *this, kTagStep);
 }
 
-void CcCore::on_event(const EventKey& /*key*/, uint32_t /*tag*/, uint64_t /*argument*/) {
+void CcCore::on_event(const EventKey& /*key*/, uint32_t tag, uint64_t argument) {
+  if (tag == kTagArrival) return arrive_at_peer(argument);
   scheduled_ = 0;
   step();
   publish();
@@ -275,9 +277,37 @@ bool CcCore::read32(uint64_t address, uint32_t* value) {
   return context_.fabric.read32(address, *value);
 }
 bool CcCore::write32(uint64_t address, uint32_t value) {
+  if (address % 4 != 0) return false;
+  if (const base::Ps latency = context_.fabric.one_way(address)) {
+    return post(address, value, latency);
+  }
   uint8_t bytes[4];
   base::store(bytes, value);
-  return address % 4 == 0 && context_.fabric.store(address, {bytes, sizeof bytes});
+  return context_.fabric.store(address, {bytes, sizeof bytes});
+}
+
+// A store to another chip is posted: the processor goes on, the value is there when it arrives.
+bool CcCore::post(uint64_t address, uint32_t value, base::Ps latency) {
+  const Space space = context_.fabric.reach(address, sizeof value);
+  if (space == Space::kNone || space == Space::kNoLink) return false;
+  uint32_t slot = static_cast<uint32_t>(posted_.size());
+  if (posted_free_.empty()) {
+    posted_.emplace_back();
+  } else {
+    slot = posted_free_.back();
+    posted_free_.pop_back();
+  }
+  posted_[slot] = {address, value};
+  const base::Ps at = context_.queue.now() + latency;
+  context_.queue.schedule({at, params_.component, Phase::kEffect}, *this, kTagArrival, slot);
+  return true;
+}
+
+// What is under way arrives, also when the link has gone down meanwhile.
+void CcCore::arrive_at_peer(uint64_t slot) {
+  const Posted posted = posted_[slot];
+  posted_free_.push_back(static_cast<uint32_t>(slot));
+  context_.fabric.write32(posted.address, posted.value);
 }
 bool CcCore::read(uint64_t address, void* to, size_t bytes) {
   return context_.fabric.read(address, {static_cast<uint8_t*>(to), bytes});

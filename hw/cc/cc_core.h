@@ -97,6 +97,14 @@ class CcCore final : public RegBlock<CcCore>,
     semaphores_.add(semaphore, 0u - value);
   }
 
+  enum Tag : uint32_t { kTagStep, kTagArrival };
+  struct Posted {
+    uint64_t address = 0;
+    uint32_t value = 0;
+  };
+  bool post(uint64_t address, uint32_t value, base::Ps latency);
+  void arrive_at_peer(uint64_t slot);
+
   struct ThreadWait final : SemaphoreWaiter {
     CcCore* core = nullptr;
     void wait_satisfied() override { core->wait_satisfied(); }
@@ -122,7 +130,9 @@ class CcCore final : public RegBlock<CcCore>,
   base::Ps since_ = 0;  // of last_step_
   uint32_t track_ = ~0u;
   EventQueue::Id scheduled_ = 0;
-  uint32_t life_ = 0;  // counts resets of the processor
+  uint32_t life_ = 0;           // counts resets of the processor
+  std::vector<Posted> posted_;  // on their way to other chips; places of posted_free_ are free
+  std::vector<uint32_t> posted_free_;
 };
 
 // All CC-cores of a chip behind one socket; core t answers at t * topsp::kWindow. Made on first

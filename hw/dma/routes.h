@@ -18,6 +18,7 @@ struct Route {
   Space space = Space::kNone;
   base::Ps latency = 0;
   Memory* memory = nullptr;    // plain memory behind `begin`
+  BusTarget* block = nullptr;  // or the block with these registers
   uint64_t offset = 0;         // in it
   std::vector<Charge> shares;  // of one byte
 

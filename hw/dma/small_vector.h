@@ -38,6 +38,10 @@ class SmallVector {
   void pop_back() { --size_; }
   // To at most the present size.
   void truncate(size_t size) { size_ = size; }
+  void drop_front(size_t n) {
+    size_ -= n;
+    std::memmove(data_, data_ + n, size_ * sizeof(T));
+  }
   void clear() {
     size_ = 0;
     data_ = inside_.data();

@@ -39,33 +39,11 @@ bool UdmaEngine::read_descriptor(uint64_t address, Descriptor& to) {
   return true;
 }
 
-// The descriptor at `offset` behind the current one, which is at `from` in the ring.
-bool UdmaEngine::fetch(Queue& queue, Half h, uint32_t offset, RingPointer from, Descriptor& to) {
-  const HalfQueue& half = queue.half[h];
-  if (half.ring == nullptr) {
-    return read_descriptor(half.base + from.index * sizeof(Descriptor), to);
-  }
-  HeldDescriptors& held = queue.held[h];
-  const uint32_t number = half.taken + offset;
-  if (number - held.first >= held.count) {
-    held.first = number;
-    held.count =
-        std::min({HeldDescriptors::kMost, half.visible - offset, half.length - from.index});
-    std::memcpy(held.descriptors.data(), half.ring + from.index * sizeof(Descriptor),
-                held.count * sizeof(Descriptor));
-  }
-  to = held.descriptors[number - held.first];
+bool UdmaEngine::fetch(const HalfQueue& half, RingPointer from, Descriptor& to) {
+  const uint64_t at = from.index * sizeof(Descriptor);
+  if (half.ring == nullptr) return read_descriptor(half.base + at, to);
+  to = base::load<Descriptor>(half.ring + at);
   return true;
-}
-
-// Where fetch will look for a descriptor.
-const void* UdmaEngine::place_of(const Queue& queue, Half h, uint32_t offset) const {
-  const HalfQueue& half = queue.half[h];
-  if (half.ring == nullptr) return nullptr;
-  const HeldDescriptors& held = queue.held[h];
-  const uint32_t at = half.taken + offset - held.first;
-  if (at < held.count) return &held.descriptors[at];
-  return half.ring + half.current.plus(offset, half.length).index * sizeof(Descriptor);
 }
 
 UdmaEngine::Assembly UdmaEngine::fail(Packet& packet, Half h, uint32_t cause) {
@@ -127,8 +105,7 @@ UdmaEngine::Assembly UdmaEngine::assemble_tx(Queue& queue, uint32_t offset, Pack
     if (i == config_.max_descriptors) return fail(packet, kM2s, m2s_cause::kTooManyDescriptors);
     Descriptor d;
     packet.tx_descriptors = i + 1;
-    if (!fetch(queue, kM2s, offset + i, at, d))
-      return fail(packet, kM2s, m2s_cause::kDescriptorRead);
+    if (!fetch(half, at, d)) return fail(packet, kM2s, m2s_cause::kDescriptorRead);
     if (desc::ring_id(d.w0) != at.ring_id && wrong_ring_id(kM2s, packet)) return Assembly::kError;
     if (i == 0 && (d.w0 & desc::kFirst) == 0) return fail(packet, kM2s, m2s_cause::kFirst);
     if (i != 0 && (d.w0 & desc::kFirst) != 0) {
@@ -202,8 +179,7 @@ UdmaEngine::Assembly UdmaEngine::assemble_rx(Queue& queue, uint32_t offset, Pack
     }
     Descriptor d;
     packet.rx_descriptors = i + 1;
-    if (!fetch(queue, kS2m, offset + i, at, d))
-      return fail(packet, kS2m, s2m_cause::kDescriptorRead);
+    if (!fetch(half, at, d)) return fail(packet, kS2m, s2m_cause::kDescriptorRead);
     if (desc::ring_id(d.w0) != at.ring_id && wrong_ring_id(kS2m, packet)) return Assembly::kError;
     const uint32_t length = std::min(desc::length(d.w0), left);
     if (packet.copies > 1) {

@@ -48,6 +48,8 @@ void UdmaEngine::reset() {
   deferred_.clear();
   deferred_free_.clear();
   deferred_pending_ = 0;
+  arrivals_.clear();
+  arrived_ = 0;
   reset_registers();
   config_.known = false;
   noted_[kM2s] = noted_[kS2m] = 0;
@@ -73,9 +75,6 @@ void UdmaEngine::look_again() {
 
 void UdmaEngine::on_event(const EventKey& key, uint32_t tag, uint64_t argument) {
   switch (tag) {
-    case kTagReady:
-      descriptors_arrive(key, argument);
-      return;
     case kTagWake:
       if (running_ && run_.claimed) yield_to(key);
       kick(key.time);
@@ -92,37 +91,51 @@ void UdmaEngine::on_event(const EventKey& key, uint32_t tag, uint64_t argument) 
   }
 }
 
-void UdmaEngine::descriptors_arrive(const EventKey& key, uint64_t argument) {
-  const auto q = static_cast<uint32_t>(argument & 15);
-  const auto h = static_cast<Half>((argument >> 4) & 1);
-  const uint32_t n = static_cast<uint32_t>(argument >> 8) & 0xFF'FFFF;
-  HalfQueue& half = queue(q).half[h];
-  if (half.generation != static_cast<uint32_t>(argument >> 32)) return;
-  if (aborted(h)) {  // fetching has stopped; again after recovery
-    half.requested -= n;
-    return;
-  }
-  half.visible += n;
-  if (queue(q).half[kM2s].visible != 0) active_ |= 1u << q;
-  if (running_ && run_.claimed && run_.packets.front().queue != q) yield_to(key);
-  kick(key.time);
-}
-
-void UdmaEngine::expect() {
-  for (const void* at : ahead_) __builtin_prefetch(at);
+void UdmaEngine::expect(uint32_t tag, uint64_t argument) {
+  if (tag == kTagEffect) return __builtin_prefetch(&deferred_[argument]);
+  constexpr size_t kLine = 64;
+  const auto prefetch = [](const void* from, size_t bytes) {
+    for (size_t at = 0; at < bytes; at += kLine) {
+      __builtin_prefetch(static_cast<const uint8_t*>(from) + at);
+    }
+  };
+  prefetch(&config_, sizeof config_);
+  prefetch(&resource_, 2 * kLine);
+  prefetch(&run_, sizeof run_);
+  prefetch(ahead_[0], sizeof(Queue));
+  prefetch(ahead_[1], kLine);
+  prefetch(ahead_[2], kLine);
 }
 
 // Arbitrates at `at`, unless a packet is being executed or an earlier arbitration is due.
 void UdmaEngine::kick(base::Ps at) {
-  if (running_ || start_event_ != 0 || !normal() || active_ == 0) return;
+  if (running_ || !normal() || active_ == 0) return;
+  if (start_event_ != 0) {
+    if (!awaits_) return;
+    context_.events.cancel(start_event_);
+  }
+  awaits_ = false;
   start_event_ = context_.events.schedule(key(at, Phase::kStart), *this, kTagStart);
 }
 
+// An idle engine looks again when the next descriptors arrive.
+void UdmaEngine::await_arrival() {
+  if (running_ || !normal() || start_event_ != 0 || next_arrival() == EventQueue::kForever) return;
+  awaits_ = true;
+  start_event_ = context_.events.schedule(key(next_arrival(), Phase::kStart), *this, kTagStart);
+}
+
+void UdmaEngine::wake(base::Ps at) {
+  context_.events.schedule(key(at, Phase::kReady), *this, kTagWake);
+}
+
 void UdmaEngine::start(base::Ps at) {
+  arrive(at);
   finish(at);
   run_.clear();
   context_.charges.clear();
   running_ = false;
+  awaits_ = false;
   if (!normal()) return;  // disabled, or an error of the run just finished
   uint32_t dropped = 0;
   while (arbitrate(at) == Assembly::kPacket) {
@@ -144,12 +157,12 @@ void UdmaEngine::start(base::Ps at) {
     plan(at);
     return;
   }
+  await_arrival();
 }
 
 void UdmaEngine::consume(Queue& queue, Half h, uint32_t n) {
   HalfQueue& half = queue.half[h];
   half.current = half.current.plus(n, half.length);
-  half.taken += n;
   half.visible -= n;
   half.requested -= n;
   half.pending -= n;
@@ -169,16 +182,16 @@ void UdmaEngine::drop_erroneous(const Packet& packet) {
   if (q.half[kM2s].visible == 0) active_ &= ~(1u << packet.queue);
 }
 
-// Round robin, within the highest class of those that wait.
+// Round robin, within the most urgent class of those that wait: the lowest number.
 uint32_t UdmaEngine::next_queue(uint32_t candidates) const {
   if (config_.classes) {
     uint32_t best = 0;
-    uint32_t highest = 0;
+    uint32_t urgent = ~0u;
     for (uint32_t left = candidates; left != 0; left &= left - 1) {
       const uint8_t its = config_.service_class[static_cast<uint32_t>(__builtin_ctz(left))];
-      if (its > highest) best = 0;
-      highest = std::max<uint32_t>(highest, its);
-      if (its == highest) best |= left & -left;
+      if (its < urgent) best = 0;
+      urgent = std::min<uint32_t>(urgent, its);
+      if (its == urgent) best |= left & -left;
     }
     candidates = best;
   }
@@ -262,8 +275,9 @@ void UdmaEngine::plan(base::Ps at) {
   for (const Charge& c : context_.charges) {
     if (c.resource->run() != nullptr) c.resource->run()->yield_to(now);
   }
-  size_t limit = run_limit();
-  if (run_.packets.front().partial || (limit > 1 && other_eligible(q, at))) limit = 1;
+  size_t limit = contended(at) ? 1 : run_limit();
+  if (run_.packets.front().partial) limit = 1;
+  if (limit > 1 && (others_arrive(q) || other_eligible(q, at))) limit = 1;
   if (limit == 1) {
     plan_one(at);
   } else {
@@ -275,28 +289,32 @@ void UdmaEngine::plan(base::Ps at) {
   look_ahead(last);
 }
 
-// What a further packet of the queue would read: descriptors, queue, and the resources of this one.
+// What a further packet of the queue would read.
 void UdmaEngine::look_ahead(const Packet& last) {
-  constexpr size_t kLine = 64;
   const Queue& q = queue(last.queue);
-  const auto* queue = reinterpret_cast<const uint8_t*>(&q);
-  size_t n = 0;
-  ahead_[n++] = place_of(q, kM2s, last.tx_descriptors);
-  ahead_[n++] = place_of(q, kS2m, last.rx_descriptors);
-  for (size_t at = 0; at < offsetof(Queue, held); at += kLine) ahead_[n++] = queue + at;
-  ahead_[n++] = &q.held[kS2m];
-  for (const Charge& c : context_.charges) {
-    if (n + 2 > ahead_.size()) return;
-    if (c.resource == &resource_) continue;
-    ahead_[n++] = c.resource;
-    ahead_[n++] = reinterpret_cast<const uint8_t*>(c.resource) + kLine;
+  ahead_[0] = &q;
+  const uint32_t n[2] = {last.tx_descriptors, last.rx_descriptors};
+  for (Half h : {kM2s, kS2m}) {
+    const HalfQueue& half = q.half[h];
+    if (half.ring == nullptr) continue;
+    const uint32_t next = half.current.plus(n[h], half.length).index;
+    ahead_[1 + h] = half.ring + next * sizeof(contract::Descriptor);
   }
+}
+
+// Others have taken something of the path beyond `at`: a run would not get far.
+bool UdmaEngine::contended(base::Ps at) const {
+  for (const Charge& c : context_.charges) {
+    if (c.resource->state().end > at) return true;
+  }
+  return false;
 }
 
 void UdmaEngine::plan_one(base::Ps at) {
   base::Ps end = 0;
   for (const Charge& c : context_.charges) {
     end = std::max(end, c.resource->commit(at, c.bytes, c.extra));
+    if (run_.packets.front().signal) c.resource->count_signal();
   }
   place(run_.packets.front(), at, end);
   streak_ = std::min(streak_ + 1, kMaxStreak);
@@ -369,6 +387,7 @@ void UdmaEngine::reserve_planned() {
     for (uint32_t i = 0; i < packet.charges; ++i) {
       const Charge& c = run_.charges[packet.first_charge + i];
       c.resource->commit(packet.start, c.bytes, c.extra);
+      if (packet.signal) c.resource->count_signal();
     }
   }
 }
@@ -398,9 +417,15 @@ void UdmaEngine::yield_to(const EventKey& other) {
 
 // Brings everything that software can see up to `now`: packets that have ended are performed.
 void UdmaEngine::settle(base::Ps now) {
+  arrive(now);
   if (!running_ || completing_) return;
   yield_to(key(now, Phase::kStart));
   finish(now);
+}
+
+void UdmaEngine::settle_for_read(bool debug) {
+  const base::Ps now = context_.events.now();
+  debug ? arrive(now) : settle(now);
 }
 
 // Performs the packets that end by `until`.
@@ -415,152 +440,6 @@ void UdmaEngine::finish(base::Ps until) {
     completing_ = false;
     if (!running_) return;  // aborted
   }
-}
-
-bool UdmaEngine::elided(const Packet& packet) const {
-  return context_.timing_only && packet.bytes / packet.copies > context_.real_bytes &&
-         index_ < context_.fabric.address_map().compute_engines();
-}
-
-// The plain memory behind a buffer, or null.
-Memory* UdmaEngine::memory_of(const Buffer& b, Half h, uint64_t* offset) {
-  const Route& route = context_.routes.find(domain_, b.address, h == kS2m);
-  *offset = route.offset + (b.address - route.begin);
-  return route.memory;
-}
-
-bool UdmaEngine::reads_elided(const Buffer* buffers, const Packet& packet) {
-  for (uint32_t i = 0; i < packet.sources; ++i) {
-    uint64_t offset = 0;
-    Memory* memory = memory_of(buffers[i], kM2s, &offset);
-    if (memory != nullptr && memory->elided().overlaps(offset, buffers[i].length)) return true;
-  }
-  return false;
-}
-
-// Timing-only: bytes that were not computed stay known as such wherever they are copied; where they
-// would leave device memory (to the host, into a register) somebody reads them.
-void UdmaEngine::track_elision(const Buffer* buffers, const Packet& packet, bool elided) {
-  const bool stale = elided || reads_elided(buffers, packet);
-  bool read = false;
-  for (uint32_t i = packet.sources; i < packet.sources + packet.destinations; ++i) {
-    uint64_t offset = 0;
-    Memory* memory = memory_of(buffers[i], kS2m, &offset);
-    if (memory == nullptr) {
-      read = read || (stale && !elided);
-    } else if (stale) {
-      memory->elided().add(offset, buffers[i].length);
-    } else {
-      memory->elided().remove(offset, buffers[i].length);
-    }
-  }
-  context_.counters.elided_reads += read ? 1 : 0;
-}
-
-void UdmaEngine::count(const Packet& packet) {
-  Counters& c = context_.counters;
-  c.packets += packet.partial ? 0 : 1;
-  c.compute_packets += packet.compute ? 1 : 0;
-  c.descriptors += uint64_t{packet.tx_descriptors} + packet.rx_descriptors;
-  c.bytes += packet.bytes;
-  if (context_.tracer == nullptr) return;
-  uint32_t& track = queue(packet.queue).track;
-  if (track == ~0u) {
-    track = context_.tracer->track(name() + ".q" + std::to_string(packet.queue));
-  }
-  context_.tracer->span(track, packet.start, packet.end,
-                        packet.sources > 1 && packet.compute ? "reduce"
-                        : packet.signal                      ? "signal"
-                                                             : "copy",
-                        packet.bytes);
-}
-
-void UdmaEngine::complete(Packet& packet) {
-  Queue& q = queue(packet.queue);
-  const RingPointer first = q.half[kM2s].current;
-  const uint32_t n[2] = {packet.tx_descriptors, packet.rx_descriptors};
-  for (Half h : {kM2s, kS2m}) {
-    if (q.half[h].generation == packet.generation[h]) consume(q, h, n[h]);
-  }
-  if (q.half[kM2s].visible == 0) active_ &= ~(1u << packet.queue);
-  note(kM2s, packet.noted[kM2s]);
-  note(kS2m, packet.noted[kS2m]);
-  const uint32_t whole = q.sent + packet.bytes;
-  if (q.half[kM2s].generation == packet.generation[kM2s]) {
-    q.sent = packet.partial ? whole : 0;
-    q.dmb_released = false;
-  }
-  count(packet);
-  if (traced() && !packet.partial) post_trace(packet, first, whole);
-  if (packet.signal) {
-    defer(packet);
-    return;
-  }
-  const Buffer* buffers = run_.buffers.data() + packet.first_buffer;
-  if (elided(packet)) {
-    context_.counters.elided_bytes += packet.bytes;
-    track_elision(buffers, packet, true);
-    return;
-  }
-  if (context_.timing_only) track_elision(buffers, packet, false);
-  const bool scaled = packet.compute && packet.operation.op == contract::ReduceOp::kFma;
-  const Scales* scales = scaled ? &run_.scales[packet.scales] : nullptr;
-  const Mover::Outcome outcome = packet.compute
-                                     ? mover_.compute(buffers, packet, scales, context_.timing_only)
-                                     : mover_.copy(buffers, packet, context_.timing_only);
-  raise(kM2s, outcome.m2s);
-  raise(kS2m, outcome.s2m);
-}
-
-// A signal's source is read now, at its end; its writes take effect when it is acknowledged.
-void UdmaEngine::defer(const Packet& packet) {
-  uint32_t slot;
-  if (deferred_free_.empty()) {
-    slot = static_cast<uint32_t>(deferred_.size());
-    deferred_.emplace_back();
-  } else {
-    slot = deferred_free_.back();
-    deferred_free_.pop_back();
-  }
-  Deferred& d = deferred_[slot];
-  const Buffer* buffers = run_.buffers.data() + packet.first_buffer;
-  const bool word = packet.destinations == 1 && packet.bytes <= d.word.size();
-  d.first = buffers[packet.sources];
-  if (!word) {
-    d.others.assign(buffers + packet.sources + 1, buffers + packet.sources + packet.destinations);
-    d.data.resize(packet.bytes);
-  }
-  if (context_.timing_only && reads_elided(buffers, packet)) ++context_.counters.elided_reads;
-  if (!mover_.gather(buffers, packet, word ? d.word.data() : d.data.data())) {
-    deferred_free_.push_back(slot);
-    raise(kM2s, m2s_cause::kDataRead);
-    return;
-  }
-  ++deferred_pending_;
-  d.event = context_.events.schedule(key(packet.visible, Phase::kEffect), *this, kTagEffect, slot);
-}
-
-void UdmaEngine::effect(uint64_t slot) {
-  // A write may come back to this engine (a doorbell, a reset): nothing in deferred_ is referred
-  // to.
-  Deferred d;
-  std::swap(d, deferred_[slot]);
-  deferred_free_.push_back(static_cast<uint32_t>(slot));
-  --deferred_pending_;
-  const uint8_t* from = d.data.empty() ? d.word.data() : d.data.data();
-  write_signal(d.first, from);
-  from += d.first.length;
-  for (const Buffer& b : d.others) {
-    write_signal(b, from);
-    from += b.length;
-  }
-}
-
-void UdmaEngine::write_signal(const Buffer& b, const uint8_t* from) {
-  const bool to_register = context_.routes.find(domain_, b.address, true).space == Space::kRegister;
-  const bool ok = context_.fabric.write(b.address, {from, b.length});
-  if (ok && to_register) ++context_.counters.register_writes;
-  if (!ok) raise(kS2m, s2m_cause::kDataWrite);
 }
 
 // Sets cause bits; an error that is not masked for it aborts the engine.
@@ -580,6 +459,7 @@ void UdmaEngine::note(Half h, uint32_t cause) {
 
 // Stops fetching and moving data; what is in flight is lost, posted signals are not.
 void UdmaEngine::abort(bool m2s, bool s2m) {
+  arrive(context_.events.now());
   if (running_) yield_to(key(context_.events.now(), Phase::kStart));
   context_.events.cancel(start_event_);
   start_event_ = 0;
@@ -587,6 +467,7 @@ void UdmaEngine::abort(bool m2s, bool s2m) {
   if (s2m) state_[kS2m] = State::kAborted;
   running_ = false;
   run_.clear();
+  if (next_arrival() != EventQueue::kForever) wake(arrivals_.back().time);
 }
 
 }  // namespace hw

@@ -12,7 +12,8 @@
 //
 // While it is alone on its path, the engine executes many packets as one event (a run). The
 // arithmetic is that of single packets; when another reserves one of the resources, or another
-// queue of the engine becomes ready, what has not started is given back.
+// queue of the engine becomes ready, what has not started is given back. On a contended path every
+// packet is an event; prefetched descriptors are one only for an engine that has nothing to do.
 #pragma once
 
 #include <array>
@@ -90,16 +91,7 @@ struct HalfQueue {
   uint32_t requested = 0;         // of these, prefetch has been started for
   uint32_t visible = 0;           // of these, prefetched
   uint32_t generation = 0;        // counts resets
-  uint32_t taken = 0;             // counts descriptors that have been executed
   const uint8_t* ring = nullptr;  // the ring, when it lies in one piece of device memory
-};
-
-// Some of the prefetched descriptors of a queue: rings are read in pieces of a few lines.
-struct HeldDescriptors {
-  static constexpr uint32_t kMost = 8;
-  uint32_t first = 0;  // its number since the beginning, as HalfQueue::taken
-  uint32_t count = 0;
-  std::array<contract::Descriptor, kMost> descriptors;
 };
 
 class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public Run {
@@ -126,13 +118,13 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
 
   bool access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) override;
   void on_event(const EventKey& key, uint32_t tag, uint64_t argument) override;
-  void expect() override;
+  void expect(uint32_t tag, uint64_t argument) override;
   void yield_to(const EventKey& key) override;
 
  private:
   enum class State : uint8_t { kNormal, kDisabled, kAborted };
   enum class Assembly : uint8_t { kNone, kPacket, kStalled, kError };
-  enum Tag : uint32_t { kTagReady, kTagWake, kTagStart, kTagEffect };
+  enum Tag : uint32_t { kTagWake, kTagStart, kTagEffect };
 
   struct alignas(64) Queue {
     HalfQueue half[2];
@@ -143,7 +135,14 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
     bool dmb_waits = false;      // the next packet has found that it must wait
     bool dmb_released = false;   // by software: the next packet does not
     uint32_t track = ~0u;
-    HeldDescriptors held[2];
+  };
+  // Descriptors on their way from a ring. All take the same time: they arrive in order.
+  struct Arrival {
+    base::Ps time;
+    uint32_t count;
+    uint32_t generation;  // of the half
+    uint8_t queue;
+    Half half;
   };
   struct PlannedRun {
     SmallVector<Packet, 1> packets;
@@ -157,10 +156,13 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   };
   // A signal between the end of its packet, when its source was read, and its effect.
   struct Deferred {
+    struct Long {
+      std::vector<Buffer> others;
+      std::vector<uint8_t> data;
+    };
     Buffer first;
     std::array<uint8_t, 8> word{};  // its data, when they are so short and there is nothing else
-    std::vector<Buffer> others;
-    std::vector<uint8_t> data;
+    std::unique_ptr<Long> rest;     // otherwise
     EventQueue::Id event = 0;
   };
   // Values of registers that packets look at.
@@ -170,8 +172,9 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
     bool zero_is_64k = false;
     bool classes = false;  // queues differ in service class
     bool ring_id_masked[2] = {};
-    uint32_t scheduled = 0;    // queues whose packets start
-    uint32_t dmb_ignored = 0;  // queues
+    uint32_t scheduled = 0;        // queues whose packets start
+    uint32_t prefetching[2] = {};  // queues whose rings are read
+    uint32_t dmb_ignored = 0;      // queues
     uint32_t max_bytes = 0;
     uint32_t max_descriptors = 0;
     std::array<uint8_t, kQueues> service_class{};
@@ -225,21 +228,26 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   Queue& queue(uint32_t q) { return queues_[q] != nullptr ? *queues_[q] : make_queue(q); }
   Queue& make_queue(uint32_t q);
   bool enabled(uint32_t q, Half h) const;  // both bits of cfg
-  bool prefetches(uint32_t q, Half h) const;
+  bool prefetches(uint32_t q, Half h);
   bool normal() const { return state_[kM2s] == State::kNormal && state_[kS2m] == State::kNormal; }
   bool aborted(Half h) const { return state_[h] == State::kAborted; }
   bool working() const;  // in the sense of the state registers
   void request_prefetch(uint32_t q, Half h);
   void go_on();  // after something that stopped prefetch or packets is over
-  void descriptors_arrive(const EventKey& key, uint64_t argument);
+  void arrive(base::Ps until);
+  base::Ps next_arrival() const {
+    return arrived_ < arrivals_.size() ? arrivals_[arrived_].time : EventQueue::kForever;
+  }
+  bool others_arrive(uint32_t q) const;
   void reset_half(uint32_t q, Half h);
   void drop_descriptors(uint32_t q, Half h);
   void ring_changed(uint32_t q, Half h);
-  bool fetch(Queue& queue, Half h, uint32_t offset, RingPointer from, contract::Descriptor& to);
+  bool fetch(const HalfQueue& half, RingPointer from, contract::Descriptor& to);
   bool read_descriptor(uint64_t address, contract::Descriptor& to);
   void consume(Queue& queue, Half h, uint32_t n);
-  const void* place_of(const Queue& queue, Half h, uint32_t offset) const;
   void kick(base::Ps at);
+  void await_arrival();
+  void wake(base::Ps at);
   EventKey key(base::Ps at, Phase phase) const { return {at, component_, phase}; }
 
   // Packets (udma_assembly.cpp).
@@ -271,6 +279,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   void plan(base::Ps at);
   void plan_one(base::Ps at);
   void look_ahead(const Packet& last);
+  bool contended(base::Ps at) const;
   void plan_run(base::Ps at, uint32_t q, size_t limit);
   bool extend_run(uint32_t q, uint32_t tx, uint32_t rx, base::Ps at);
   void reserve_planned();
@@ -279,6 +288,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   size_t run_limit() const;
   void claim(bool set);
   void settle(base::Ps now);
+  void settle_for_read(bool debug);
   void finish(base::Ps until);
   void complete(Packet& packet);
   void defer(const Packet& packet);
@@ -296,32 +306,35 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   void summarise();
   void abort(bool m2s = true, bool s2m = true);
 
-  // First what every packet touches.
-  std::array<const void*, 16> ahead_{};  // what the next packet will read
+  // First what every event touches, then what a packet does.
   DmaContext& context_;
-  std::array<InPlace<Queue>, kQueues> queues_;  // made on first touch
   uint32_t index_;
   uint32_t component_;
   uint32_t domain_;
   State state_[2] = {State::kNormal, State::kNormal};
   bool completing_ = false;  // moving data: the engine may be reading its own registers
   bool running_ = false;
+  bool awaits_ = false;      // the next start is for descriptors that arrive then
   uint32_t active_ = 0;      // queues with prefetched M2S descriptors
   uint32_t unanswered_ = 0;  // of these, queues whose next packet is never answered
   uint32_t last_queue_ = kQueues - 1;
   uint32_t streak_ = 256;  // packets since the last time a run had to yield
   EventQueue::Id start_event_ = 0;
-  NqBlock* trace_queue_ = nullptr;
+  std::array<const void*, 3> ahead_{};  // what the next packet will read: queue, descriptors
+  std::vector<Deferred> deferred_;
+  size_t arrived_ = 0;  // of arrivals_
+  SmallVector<Arrival, 4> arrivals_;
   Config config_;
-  uint32_t noted_[2] = {};  // causes that were set since the last register access
+  std::array<InPlace<Queue>, kQueues> queues_;  // made on first touch
   BandwidthResource resource_;
   PlannedRun run_;
+  uint32_t noted_[2] = {};  // causes that were set since the last register access
+  std::vector<uint32_t> deferred_free_;
+  uint32_t deferred_pending_ = 0;
+  NqBlock* trace_queue_ = nullptr;
   Mover mover_;
   uint32_t summary_ = 0;  // live inputs of primary group D
   std::vector<LocalState> local_;
-  std::vector<Deferred> deferred_;
-  std::vector<uint32_t> deferred_free_;
-  uint32_t deferred_pending_ = 0;
 };
 
 }  // namespace hw

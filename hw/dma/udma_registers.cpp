@@ -10,6 +10,7 @@ namespace udma = contract::udma;
 namespace {
 // Descriptors that prefetch may hold ahead of execution (hw-registers.md 3.6 rule 3).
 constexpr uint32_t kPrefetchDepth = 128;
+constexpr size_t kManyArrivals = 64;        // that are over and still in the list
 constexpr uint32_t kIndexMask = 0xFF'FFFF;  // 24-bit indices and counts
 constexpr uint32_t kPrimaryD = 3;           // summarises the secondary groups (3.9)
 constexpr uint32_t kPrimaryDFirstBit = 8;
@@ -89,10 +90,9 @@ bool UdmaEngine::enabled(uint32_t q, Half h) const {
   return (value(group_of(h) + udma::kM2sQCfg, q) & both) == both;
 }
 
-bool UdmaEngine::prefetches(uint32_t q, Half h) const {
-  const uint32_t cfg = value(group_of(h) + udma::kM2sQCfg, q);
-  if (udma::kM2sQCfgEnablePrefetch.get(cfg) == 0 || state_[h] != State::kNormal) return false;
-  return h == kM2s || udma::kS2mStreamCfgStopPrefetch.get(value(udma::kS2mStreamCfg)) == 0;
+bool UdmaEngine::prefetches(uint32_t q, Half h) {
+  if (!config_.known) configure();
+  return state_[h] == State::kNormal && (config_.prefetching[h] >> q & 1) != 0;
 }
 
 // What packets look at, all at once: registers are written rarely.
@@ -108,17 +108,22 @@ void UdmaEngine::configure() {
   config_.max_descriptors =
       max_desc == 0 ? kMaxTxDescriptors : std::min(max_desc, kMaxTxDescriptors);
   config_.zero_is_64k = udma::kM2sPktLenCfgZeroIs64k.get(length) != 0;
-  constexpr uint32_t s2m = udma::kS2mStreamCfgDisable.mask() | udma::kS2mStreamCfgFlush.mask();
+  constexpr uint32_t off = udma::kS2mStreamCfgDisable.mask() | udma::kS2mStreamCfgFlush.mask();
   config_.stream_on = udma::kM2sStreamCfgDisable.get(value(udma::kM2sStreamCfg)) == 0 &&
-                      (value(udma::kS2mStreamCfg) & s2m) == 0;
+                      (value(udma::kS2mStreamCfg) & off) == 0;
   config_.ring_id_masked[kM2s] = abort_masked(kM2s, m2s_cause::kRingId);
   config_.ring_id_masked[kS2m] = abort_masked(kS2m, s2m_cause::kRingId);
   const bool classes = context_.fabric.address_map().gen == contract::Gen::kV4 &&
                        udma::kM2sDescPrefCfg2ForceRr.get(pref) == 0;
+  const bool stopped = udma::kS2mStreamCfgStopPrefetch.get(value(udma::kS2mStreamCfg)) != 0;
   for (uint32_t q = 0; q < kQueues; ++q) {
     const uint32_t m2s = value(udma::kM2sQ + udma::kM2sQCfg, q);
-    const bool enabled = udma::kM2sQCfgEnable.get(m2s) != 0 &&
-                         udma::kM2sQCfgEnable.get(value(udma::kS2mQ + udma::kM2sQCfg, q)) != 0;
+    const uint32_t s2m = value(udma::kS2mQ + udma::kM2sQCfg, q);
+    const bool enabled = udma::kM2sQCfgEnable.get(m2s) != 0 && udma::kM2sQCfgEnable.get(s2m) != 0;
+    if (udma::kM2sQCfgEnablePrefetch.get(m2s) != 0) config_.prefetching[kM2s] |= 1u << q;
+    if (udma::kM2sQCfgEnablePrefetch.get(s2m) != 0 && !stopped) {
+      config_.prefetching[kS2m] |= 1u << q;
+    }
     const uint32_t limits = value(udma::kM2sQ + udma::kM2sQRateLimitMask, q);
     if (enabled) config_.scheduled |= 1u << q;
     if (udma::kM2sQRateLimitMaskDmbPause.get(limits) != 0) config_.dmb_ignored |= 1u << q;
@@ -129,13 +134,12 @@ void UdmaEngine::configure() {
 
 bool UdmaEngine::access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) {
   const bool ok = RegBlock::access(offset, data, size, write, debug);
+  const uint64_t queue = offset - (offset < udma::kS2mQ ? udma::kM2sQ : udma::kS2mQ);
+  const bool doorbell =
+      queue < kQueues * udma::kM2sQStride && queue % udma::kM2sQStride == udma::kM2sQTailInc;
+  if (doorbell) return ok;  // changes nothing that is remembered
   noted_[kM2s] = noted_[kS2m] = 0;
-  if (write) {
-    const uint64_t queue = offset - (offset < udma::kS2mQ ? udma::kM2sQ : udma::kS2mQ);
-    const bool doorbell =
-        queue < kQueues * udma::kM2sQStride && queue % udma::kM2sQStride == udma::kM2sQTailInc;
-    if (!doorbell) config_.known = false;
-  }
+  if (write) config_.known = false;
   return ok;
 }
 
@@ -153,7 +157,7 @@ bool UdmaEngine::working() const {
 
 template <Half H>
 uint32_t UdmaEngine::read_status(uint32_t q, uint32_t, bool debug) {
-  if (!debug) settle(context_.events.now());
+  settle_for_read(debug);
   const HalfQueue& half = queue(q).half[H];
   const uint32_t cfg = value(group_of(H) + udma::kM2sQCfg, q);
   uint32_t word = udma::kM2sQStatusUsed.set(0, half.pending);
@@ -167,7 +171,7 @@ uint32_t UdmaEngine::read_status(uint32_t q, uint32_t, bool debug) {
 
 template <Half H>
 uint32_t UdmaEngine::read_head(uint32_t q, uint32_t, bool debug) {
-  if (!debug) settle(context_.events.now());
+  settle_for_read(debug);
   const HalfQueue& half = queue(q).half[H];
   if (half.length == 0) return half.current.word();
   return half.current.plus(std::min(half.visible, kPrefetchDepth), half.length).word();
@@ -180,7 +184,7 @@ uint32_t UdmaEngine::read_tail(uint32_t q, uint32_t, bool) {
 
 template <Half H>
 uint32_t UdmaEngine::read_current(uint32_t q, uint32_t, bool debug) {
-  if (!debug) settle(context_.events.now());
+  settle_for_read(debug);
   return queue(q).half[H].current.word();
 }
 
@@ -188,6 +192,7 @@ template <Half H>
 void UdmaEngine::write_cfg(uint32_t q, uint32_t value) {
   settle(context_.events.now());
   set_value(group_of(H) + udma::kM2sQCfg, value, q);
+  config_.known = false;
   request_prefetch(q, H);
   // Descriptors that were prefetched before the queue was stopped go on.
   if (queue(q).half[H].visible != 0) kick(context_.events.now() + 1);
@@ -196,7 +201,6 @@ void UdmaEngine::write_cfg(uint32_t q, uint32_t value) {
 void UdmaEngine::ring_changed(uint32_t q, Half h) {
   HalfQueue& half = queue(q).half[h];
   half.ring = nullptr;
-  queue(q).held[h].count = 0;
   if (half.length == 0) return;
   const uint64_t bytes = half.length * sizeof(contract::Descriptor);
   const Location at = context_.fabric.locate(half.base);
@@ -252,11 +256,41 @@ void UdmaEngine::request_prefetch(uint32_t q, Half h) {
   const uint32_t n = half.pending - half.requested;
   if (n == 0 || !prefetches(q, h)) return;
   half.requested = half.pending;
-  const uint64_t argument = q | static_cast<uint64_t>(h) << 4 | static_cast<uint64_t>(n) << 8 |
-                            static_cast<uint64_t>(half.generation) << 32;
-  const base::Ps latency = std::max<base::Ps>(context_.timing.dma_fetch, 1);
-  context_.events.schedule(key(context_.events.now() + latency, Phase::kReady), *this, kTagReady,
-                           argument);
+  const base::Ps at = context_.events.now() + std::max<base::Ps>(context_.timing.dma_fetch, 1);
+  arrivals_.push_back({at, n, half.generation, static_cast<uint8_t>(q), h});
+  // A run of another queue ends then; else the end of a packet is early enough.
+  const bool other_runs = running_ && run_.claimed && run_.packets.front().queue != q;
+  if (other_runs || !normal()) wake(at);
+  await_arrival();
+}
+
+// Descriptors that have arrived by `until` can be used.
+void UdmaEngine::arrive(base::Ps until) {
+  for (; next_arrival() <= until; ++arrived_) {
+    const Arrival& arrival = arrivals_[arrived_];
+    HalfQueue& half = queue(arrival.queue).half[arrival.half];
+    if (half.generation != arrival.generation) continue;
+    if (aborted(arrival.half)) {  // fetching has stopped; again after recovery
+      half.requested -= arrival.count;
+      continue;
+    }
+    half.visible += arrival.count;
+    if (queue(arrival.queue).half[kM2s].visible != 0) active_ |= 1u << arrival.queue;
+  }
+  if (arrived_ < arrivals_.size() && arrived_ < kManyArrivals) return;
+  if (arrived_ == arrivals_.size()) {
+    arrivals_.clear();
+  } else {
+    arrivals_.drop_front(arrived_);
+  }
+  arrived_ = 0;
+}
+
+bool UdmaEngine::others_arrive(uint32_t q) const {
+  for (size_t i = arrived_; i < arrivals_.size(); ++i) {
+    if (arrivals_[i].queue != q) return true;
+  }
+  return false;
 }
 
 void UdmaEngine::go_on() {
@@ -266,13 +300,13 @@ void UdmaEngine::go_on() {
     for (Half h : {kM2s, kS2m}) request_prefetch(q, h);
   }
   kick(context_.events.now() + 1);
+  await_arrival();
 }
 
 // The queue is empty afterwards; what was on its way from the ring arrives nowhere.
 void UdmaEngine::drop_descriptors(uint32_t q, Half h) {
   HalfQueue& half = queue(q).half[h];
   half.pending = half.requested = half.visible = 0;
-  queue(q).held[h].count = 0;
   ++half.generation;
   unanswered_ &= ~(1u << q);
   if (h == kS2m) return;
@@ -312,7 +346,7 @@ void UdmaEngine::write_sw_ctrl(uint32_t q, uint32_t value) {
 
 template <Half H>
 uint32_t UdmaEngine::read_state(uint32_t, uint32_t, bool debug) {
-  if (!debug) settle(context_.events.now());
+  settle_for_read(debug);
   const uint32_t field = aborted(H) ? 2 : working() ? 1 : 0;
   return udma::kM2sStateCompletion.set(0, field) | udma::kM2sStateStream.set(0, field) |
          udma::kM2sStateData.set(0, field) | udma::kM2sStatePrefetch.set(0, field);
@@ -320,6 +354,7 @@ uint32_t UdmaEngine::read_state(uint32_t, uint32_t, bool debug) {
 
 template <Half H>
 void UdmaEngine::write_change_state(uint32_t, uint32_t value) {
+  arrive(context_.events.now());
   if (value == kChangeAbort) {
     abort(H == kM2s, H == kS2m);
   } else if (value == kChangeDisable && !aborted(H)) {
@@ -335,6 +370,7 @@ template <uint32_t Register>
 void UdmaEngine::write_stream_cfg(uint32_t, uint32_t value) {
   settle(context_.events.now());
   set_value(Register, value);
+  config_.known = false;
   go_on();
 }
 

@@ -196,11 +196,15 @@ bool Links::set_up(uint32_t a, uint32_t b, bool up) {
   return true;
 }
 
-bool Links::set_up(std::string_view name, bool up) {
+std::optional<std::pair<uint32_t, uint32_t>> Links::ends_of(std::string_view name) const {
   for (const Direction& each : directions_) {
-    if (each.resource->name() == name) return set_up(each.from, each.to, up);
+    if (each.resource->name() == name) return ends(each.from, each.to);
   }
-  return false;
+  return std::nullopt;
+}
+
+void Links::who_waits(std::vector<std::string>& lines) const {
+  for (const BandwidthResource* each : down_) lines.push_back(each->name() + " is down");
 }
 
 const BandwidthResource* Links::resource(uint32_t from, uint32_t to) const {

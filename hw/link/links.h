@@ -13,8 +13,10 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "arch/contract/address_map.h"
@@ -62,8 +64,10 @@ class Links final : public ChipPort {
   // direction, is never answered until it is up again or the queue is reset. False if there is
   // none.
   [[nodiscard]] bool set_up(uint32_t a, uint32_t b, bool up);
-  // The same by name, of either direction.
-  [[nodiscard]] bool set_up(std::string_view name, bool up);
+  // Ends of a link or port by its name, of either direction.
+  std::optional<std::pair<uint32_t, uint32_t>> ends_of(std::string_view name) const;
+  // A line for each that is down.
+  void who_waits(std::vector<std::string>& lines) const;
 
   // One direction of a link ("link.d0-d1") or switch port ("switch.L1.r0.s0.from.d3", ".to.d3"),
   // or null.

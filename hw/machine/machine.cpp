@@ -1,6 +1,7 @@
 #include "hw/machine/machine.h"
 
 #include <exception>
+#include <functional>
 #include <systemc>
 #include <utility>
 
@@ -46,6 +47,38 @@ std::unique_ptr<Links> make_links(const MachineParams& params, EventQueue& event
   return std::make_unique<Links>(p, std::move(fabrics));
 }
 
+// What is to be done some time after barriers open, each once.
+class Planned final : public EventSink {
+ public:
+  explicit Planned(EventQueue& events) : events_(events) {}
+
+  void add(base::Ps after, std::function<void()> what) {
+    waiting_.push_back({after, std::move(what)});
+  }
+  // Barriers open now.
+  void start() {
+    for (Task& task : waiting_) {
+      // After everything else of that instant, whatever it is.
+      const EventKey key{events_.now() + task.after, ~0u, Phase::kEffect};
+      events_.schedule(key, *this, 0, started_.size());
+      started_.push_back(std::move(task.what));
+    }
+    waiting_.clear();
+  }
+  void on_event(const EventKey&, uint32_t, uint64_t number) override {
+    std::exchange(started_[number], nullptr)();
+  }
+
+ private:
+  struct Task {
+    base::Ps after = 0;
+    std::function<void()> what;
+  };
+  EventQueue& events_;
+  std::vector<Task> waiting_;
+  std::vector<std::function<void()>> started_;  // by number; few in the life of a machine
+};
+
 }  // namespace
 
 struct Machine::State {
@@ -59,6 +92,7 @@ struct Machine::State {
   Counters counters;
   BarrierHub barriers;
   KernelQueue queue;
+  Planned planned{queue};
   Executor executor;
   std::vector<std::unique_ptr<Chip>> chips;
   std::unique_ptr<Links> links;
@@ -119,6 +153,10 @@ void Machine::set_port(ChipPort* port) {
   for (auto& chip : state_->chips) chip->fabric().set_port(port);
 }
 
+void Machine::after_release(base::Ps after, std::function<void()> what) {
+  state_->planned.add(after, std::move(what));
+}
+
 Links* Machine::links() {
   return state_->links.get();
 }
@@ -154,6 +192,7 @@ RunOutcome Machine::run_to_quiescence(base::Ps slice) {
       if (!state_->barriers.release_ready()) return RunOutcome::kQuiescent;
       ++state_->barrier_releases;
       state_->released_at = now();
+      state_->planned.start();
       continue;
     }
     const base::Ps left = end - now();
@@ -169,6 +208,7 @@ RunOutcome Machine::run_to_quiescence(base::Ps slice) {
 
 std::vector<std::string> Machine::who_waits() {
   std::vector<std::string> lines;
+  if (state_->links != nullptr) state_->links->who_waits(lines);
   for (auto& chip : state_->chips) chip->who_waits(lines);
   return lines;
 }

@@ -3,6 +3,7 @@
 // there is something to do; everything happens on the calling thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,11 +53,14 @@ class Machine {
   RunOutcome run_to_quiescence(base::Ps slice);
   base::Ps now() const;
   const std::optional<base::Error>& error() const;
+  // Does `what` once, `after` the next time that barriers open.
+  void after_release(base::Ps after, std::function<void()> what);
   // Records the first error and stops the simulation.
   void fail(base::Error error);
 
   // Who waits on what, for reports of hangs: one line per waiting engine, CC-core and DMA
-  // queue. Tasks are not listed: a driver always has some that wait for work.
+  // queue, and per direction of a link that is down. Tasks are not listed: a driver always has some
+  // that wait for work.
   std::vector<std::string> who_waits();
   Counters& counters();
   AccessLog& access_log();

@@ -18,6 +18,7 @@ class ElidedRanges {
   void add(uint64_t begin, uint64_t length) {
     const uint64_t end = begin + length;
     if (begin >= known_begin_ && end <= known_end_) return;
+    if (begin < (clean_page_ + 1) * kPage && end > clean_page_ * kPage) clean_page_ = kNoPage;
     around_.begin = recent_.empty() ? begin : std::min(around_.begin, begin);
     around_.end = recent_.empty() ? end : std::max(around_.end, end);
     recent_.push_back({begin, end});
@@ -44,6 +45,26 @@ class ElidedRanges {
   bool overlaps(uint64_t begin, uint64_t length) const {
     if (empty()) return false;
     const uint64_t end = begin + length;
+    const uint64_t page = begin / kPage;
+    if (end > (page + 1) * kPage) return any(begin, end);
+    if (page == clean_page_) return false;
+    if (any(begin, end)) return true;
+    if (!any(page * kPage, (page + 1) * kPage)) clean_page_ = page;
+    return false;
+  }
+
+ private:
+  struct Range {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+  };
+  // The words that signals are made of are read all the time.
+  static constexpr uint64_t kPage = 4096;
+  static constexpr uint64_t kNoPage = ~uint64_t{0} / kPage - 1;
+  // Additions come from many engines in turn: sorted, most of them touch.
+  static constexpr size_t kRecent = 256;
+
+  bool any(uint64_t begin, uint64_t end) const {
     if (!recent_.empty() && around_.begin < end && around_.end > begin) {
       for (const Range& r : recent_) {
         if (r.begin < end && r.end > begin) return true;
@@ -52,15 +73,6 @@ class ElidedRanges {
     auto it = ends_.lower_bound(end);  // the first that starts behind the range
     return it != ends_.begin() && std::prev(it)->second > begin;
   }
-
- private:
-  struct Range {
-    uint64_t begin = 0;
-    uint64_t end = 0;
-  };
-  // Additions come from many engines in turn: sorted, most of them touch.
-  static constexpr size_t kRecent = 256;
-
   void settle() {
     std::sort(recent_.begin(), recent_.end(),
               [](const Range& a, const Range& b) { return a.begin < b.begin; });
@@ -96,6 +108,7 @@ class ElidedRanges {
   // One of the ranges: the same buffers are written again and again.
   uint64_t known_begin_ = 0;
   uint64_t known_end_ = 0;
+  mutable uint64_t clean_page_ = kNoPage;  // has nothing of the ranges
 };
 
 }  // namespace hw

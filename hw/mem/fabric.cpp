@@ -8,6 +8,13 @@ namespace hw {
 using contract::AddressMap;
 namespace tpb = contract::tpb;
 
+namespace {
+bool slower(base::Rate a, base::Rate b) {
+  return static_cast<unsigned __int128>(a.bytes) * b.ps <
+         static_cast<unsigned __int128>(b.bytes) * a.ps;
+}
+}  // namespace
+
 Fabric::Fabric(const Params& params, const TimingParams& timing, AccessLog& log)
     : params_(params),
       timing_(timing),
@@ -29,6 +36,7 @@ Fabric::Fabric(const Params& params, const TimingParams& timing, AccessLog& log)
                                              Memory::Backing::kPrivate));
   }
   crossing_.resize(size_t{map.hbms()} * map.hbms());
+  core_reads_.resize(crossing_.size());
 }
 
 Fabric::~Fabric() = default;
@@ -202,6 +210,17 @@ Memory* Fabric::plain(uint64_t address, uint64_t* offset) {
   }
 }
 
+BusTarget* Fabric::block(uint64_t address, uint64_t* offset) const {
+  const Location at = locate(address);
+  if (at.space == Space::kPeer) {
+    const Fabric* peer = peer_of(at);
+    return peer != nullptr ? peer->block(at.offset, offset) : nullptr;
+  }
+  if (at.space != Space::kRegister) return nullptr;
+  *offset = windows_[at.index].base + at.offset;
+  return windows_[at.index].target;
+}
+
 SparseRange Fabric::sparse(uint64_t address, uint64_t length) {
   const Location at = locate(address);
   if (at.space == Space::kPeer) {
@@ -292,28 +311,40 @@ uint32_t Fabric::domain_of(const Location& at) const {
   }
 }
 
-BandwidthResource& Fabric::crossing(uint32_t from, uint32_t to) {
-  auto& slot = crossing_[size_t{from} * params_.map.hbms() + to];
+BandwidthResource& Fabric::made(std::unique_ptr<BandwidthResource>& slot, const std::string& name,
+                                base::Rate rate) {
   if (slot == nullptr) {
-    slot = std::make_unique<BandwidthResource>(
-        params_.name + ".cross" + std::to_string(from) + "to" + std::to_string(to),
-        timing_.core_fabric);
+    slot = std::make_unique<BandwidthResource>(params_.name + name, rate);
     slot->set_tracer(tracer_);
   }
   return *slot;
 }
 
+BandwidthResource& Fabric::crossing(uint32_t from, uint32_t to) {
+  return made(crossing_[size_t{from} * params_.map.hbms() + to],
+              ".cross" + std::to_string(from) + "to" + std::to_string(to), timing_.core_fabric);
+}
+
+// Reads across the fabric are slower than writes, where the parameters say so: they wait for
+// answers.
+void Fabric::limit_reads(uint32_t from, uint32_t by, uint64_t bytes, Charges& charges) {
+  if (from == kNoDomain || by == kNoDomain || from == by) return;
+  const std::string way = std::to_string(from) + "by" + std::to_string(by);
+  if (slower(timing_.core_reads, timing_.core_fabric)) {
+    auto& slot = core_reads_[size_t{from} * params_.map.hbms() + by];
+    charges.add(made(slot, ".reads" + way, timing_.core_reads), bytes);
+  }
+  const uint32_t die = from / kDomainsPerDie;
+  if (between_dies(from, by) != nullptr && slower(timing_.die_reads, timing_.die_to_die)) {
+    charges.add(made(die_reads_[die], ".diereads" + std::to_string(die), timing_.die_reads), bytes);
+  }
+}
+
 BandwidthResource* Fabric::between_dies(uint32_t from, uint32_t to) {
   const uint32_t die = from / kDomainsPerDie;
   if (params_.map.v2() || die == to / kDomainsPerDie) return nullptr;
-  auto& slot = die_to_die_[die];
-  if (slot == nullptr) {
-    slot = std::make_unique<BandwidthResource>(
-        params_.name + ".die" + std::to_string(die) + "to" + std::to_string(1 - die),
-        timing_.die_to_die);
-    slot->set_tracer(tracer_);
-  }
-  return slot.get();
+  return &made(die_to_die_[die], ".die" + std::to_string(die) + "to" + std::to_string(1 - die),
+               timing_.die_to_die);
 }
 
 void Fabric::cross(uint32_t from, uint32_t to, uint64_t bytes, Charges& charges) {
@@ -328,6 +359,19 @@ void Fabric::add_crossing(uint32_t from, uint32_t to, std::vector<BandwidthResou
   if (BandwidthResource* dies = between_dies(from, to)) hops.push_back(dies);
 }
 
+template <typename Function>
+void Fabric::for_each_made(Function&& function) {
+  const auto visit = [&](auto& slots) {
+    for (auto& slot : slots) {
+      if (slot != nullptr) function(*slot);
+    }
+  };
+  visit(crossing_);
+  visit(core_reads_);
+  visit(die_to_die_);
+  visit(die_reads_);
+}
+
 void Fabric::set_tracer(Tracer* tracer) {
   tracer_ = tracer;
   pcie_up_.set_tracer(tracer);
@@ -335,12 +379,7 @@ void Fabric::set_tracer(Tracer* tracer) {
 }
 
 void Fabric::trace_last() {
-  for (auto& each : crossing_) {
-    if (each != nullptr) each->trace_last();
-  }
-  for (auto& each : die_to_die_) {
-    if (each != nullptr) each->trace_last();
-  }
+  for_each_made([](BandwidthResource& r) { r.trace_last(); });
   pcie_up_.trace_last();
   pcie_down_.trace_last();
 }
@@ -363,7 +402,9 @@ void Fabric::path(uint32_t domain, uint64_t address, bool write, uint64_t bytes,
       break;
   }
   const uint32_t there = domain_of(at);
-  cross(write ? domain : there, write ? there : domain, bytes, to);
+  if (write) return cross(domain, there, bytes, to);
+  cross(there, domain, bytes, to);
+  limit_reads(there, domain, bytes, to);
 }
 
 void Fabric::peer_path(uint32_t domain, const Location& at, bool write, uint64_t bytes,
@@ -398,15 +439,16 @@ base::Ps Fabric::write_latency(uint64_t address) const {
   return at.space == Space::kPeer ? round_trip(at) : 0;
 }
 
+base::Ps Fabric::one_way(uint64_t address) const {
+  const Location at = locate(address);
+  if (at.space != Space::kPeer || peer_of(at) == nullptr) return 0;
+  return port_->latency(params_.chip, at.index);
+}
+
 std::vector<BandwidthResource*> Fabric::resources() {
   std::vector<BandwidthResource*> all;
   for (auto& r : hbm_time_) all.push_back(r.get());
-  for (auto& r : crossing_) {
-    if (r != nullptr) all.push_back(r.get());
-  }
-  for (auto& r : die_to_die_) {
-    if (r != nullptr) all.push_back(r.get());
-  }
+  for_each_made([&](BandwidthResource& r) { all.push_back(&r); });
   all.insert(all.end(), {&dma_chip_, &pcie_up_, &pcie_down_});
   return all;
 }

@@ -13,6 +13,7 @@
 // others cross nothing. SBUF and PSUM bandwidth is not modelled (20 times HBM, timing.md 6).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -133,6 +134,8 @@ class Fabric {
   SparseRange sparse(uint64_t address, uint64_t length);
   // The plain memory behind an address and the offset in it; null for the host and registers.
   Memory* plain(uint64_t address, uint64_t* offset);
+  // The block whose window stands at an address and the offset in it; null for everything else.
+  BusTarget* block(uint64_t address, uint64_t* offset) const;
   Location locate(uint64_t address) const;
   // "d0.dma5" and the offset in it, for logs; empty where no window of this chip stands.
   std::string window_at(uint64_t address, uint64_t* offset) const;
@@ -152,6 +155,8 @@ class Fabric {
   // Further latency of a read from `address`, and until a write to it is acknowledged.
   base::Ps read_latency(uint64_t address) const;
   base::Ps write_latency(uint64_t address) const;
+  // From a store to `address` until it is there: 0 on this chip.
+  base::Ps one_way(uint64_t address) const;
 
   Memory& hbm(uint32_t h) { return *hbm_[h]; }
   Memory& sbuf(uint32_t nc) { return *sbuf_[nc]; }
@@ -181,6 +186,11 @@ class Fabric {
   void peer_path(uint32_t domain, const Location& at, bool write, uint64_t bytes, Charges& to);
   void cross(uint32_t from, uint32_t to, uint64_t bytes, Charges& charges);
   BandwidthResource& crossing(uint32_t from, uint32_t to);
+  void limit_reads(uint32_t from, uint32_t by, uint64_t bytes, Charges& charges);
+  BandwidthResource& made(std::unique_ptr<BandwidthResource>& slot, const std::string& name,
+                          base::Rate rate);
+  template <typename Function>
+  void for_each_made(Function&& function);
   BandwidthResource* between_dies(uint32_t from, uint32_t to);  // null within a die
 
   Params params_;
@@ -195,8 +205,9 @@ class Fabric {
   mutable size_t last_window_ = 0;
   std::vector<std::unique_ptr<Memory>> hbm_, sbuf_, psum_;
   std::vector<std::unique_ptr<BandwidthResource>> hbm_time_;
-  std::vector<std::unique_ptr<BandwidthResource>> crossing_;  // domains x domains, made on use
-  std::unique_ptr<BandwidthResource> die_to_die_[2];          // by die of origin, made on use
+  // Made on use: between domains, by origin x destination; between dies, by origin.
+  std::vector<std::unique_ptr<BandwidthResource>> crossing_, core_reads_;
+  std::array<std::unique_ptr<BandwidthResource>, 2> die_to_die_, die_reads_;
   BandwidthResource dma_chip_, pcie_up_, pcie_down_;
 };
 

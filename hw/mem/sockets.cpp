@@ -1,5 +1,7 @@
 #include "hw/mem/sockets.h"
 
+#include <algorithm>
+
 namespace hw {
 
 // A window's way from the plain fabric to the block's socket.
@@ -44,12 +46,16 @@ SocketFabric::~SocketFabric() = default;
 
 bool SocketFabric::map(uint64_t device, uint64_t size, TargetSocket& socket, uint64_t base,
                        const std::string& name, Space space) {
-  for (auto& route : routes_) {
-    if (route->socket() == &socket) return fabric_.map(device, size, *route, base, name, space);
+  auto route = std::find_if(routes_.begin(), routes_.end(),
+                            [&](const auto& r) { return r->socket() == &socket; });
+  if (route == routes_.end()) {
+    out_.bind(socket);
+    routes_.push_back(std::make_unique<Route>(*this, socket, static_cast<int>(routes_.size())));
+    route = std::prev(routes_.end());
   }
-  out_.bind(socket);
-  routes_.push_back(std::make_unique<Route>(*this, socket, static_cast<int>(routes_.size())));
-  return fabric_.map(device, size, *routes_.back(), base, name, space);
+  auto* block = dynamic_cast<BlockSocket*>(&socket);
+  BusTarget& target = block != nullptr ? block->target() : **route;
+  return fabric_.map(device, size, target, base, name, space);
 }
 
 void SocketFabric::b_transport(int, tlm::tlm_generic_payload& trans, sc_core::sc_time&) {

@@ -48,6 +48,7 @@ class BlockSocket : public tlm_utils::simple_target_socket<BlockSocket> {
     register_b_transport(this, &BlockSocket::b_transport);
     register_transport_dbg(this, &BlockSocket::transport_dbg);
   }
+  BusTarget& target() { return target_; }
 
  private:
   void b_transport(tlm::tlm_generic_payload& trans, sc_core::sc_time&) {
@@ -80,7 +81,8 @@ class SocketFabric : public sc_core::sc_module {
 
   Fabric& fabric() { return fabric_; }
   // Puts the block behind `socket` at a device address, before the simulation starts. A socket may
-  // appear in several windows.
+  // appear in several windows. Behind a BlockSocket the block is called as its b_transport would,
+  // without a transaction: there are several such accesses per DMA packet.
   [[nodiscard]] bool map(uint64_t device, uint64_t size, TargetSocket& socket, uint64_t base,
                          const std::string& name, Space space = Space::kRegister);
 

@@ -42,6 +42,9 @@ class alignas(64) BandwidthResource {
   const State& state() const { return state_; }
   uint64_t total_bytes() const { return total_bytes_; }
   base::Ps busy_ps() const { return busy_ps_; }
+  // Packets among those served that were signals: total_bytes() less their words is payload.
+  uint64_t signals() const { return signals_; }
+  void count_signal() { ++signals_; }
 
   // Serves `bytes` from `key.time` on, behind what was reserved before; returns the end.
   base::Ps reserve(const EventKey& key, uint64_t bytes, base::Ps extra = 0) {
@@ -112,6 +115,7 @@ class alignas(64) BandwidthResource {
   Tracer* tracer_ = nullptr;
   uint64_t total_bytes_ = 0;
   base::Ps busy_ps_ = 0;
+  uint64_t signals_ = 0;
   size_t place_ = 0;  // where Charges looks for this resource
   static constexpr uint32_t kNoTrack = ~0u;
   uint32_t track_ = kNoTrack;

@@ -1,55 +1,23 @@
 #include "hw/time/event_queue.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace hw {
 
 namespace {
 constexpr size_t kLine = 64;
-// What of a sink is fetched ahead of its turn.
-constexpr size_t kAheadLines = 12;
+// Memory is far away. How many events ahead of its turn the first lines of a sink are fetched, and
+// when it may fetch what they lead to.
+constexpr size_t kSinkLines = 3;
+constexpr size_t kFetchAhead = 6;
+constexpr size_t kExpectAhead = 3;
 
 void fetch(const EventSink* sink) {
   const auto* at = reinterpret_cast<const uint8_t*>(sink);
-  for (size_t k = 0; k < kAheadLines; ++k) __builtin_prefetch(at + k * kLine);
+  for (size_t k = 0; k < kSinkLines; ++k) __builtin_prefetch(at + k * kLine);
 }
 }  // namespace
-
-// The smallest child of a node; the size of the heap if there is none.
-size_t EventQueue::first_child(size_t at) const {
-  const size_t size = heap_.size();
-  const size_t first = kChildren * at + 1;
-  if (first >= size) return size;
-  const size_t end = std::min(first + kChildren, size);
-  size_t best = first;
-  for (size_t i = first + 1; i < end; ++i) {
-    if (before(heap_[i], heap_[best])) best = i;
-  }
-  return best;
-}
-
-// Puts `node` at `at` or below.
-void EventQueue::sift_down(size_t at, const Node& node) {
-  for (;;) {
-    const size_t child = first_child(at);
-    if (child == heap_.size() || !before(heap_[child], node)) break;
-    heap_[at] = heap_[child];
-    // It comes soon. Memory is far away: its sink is fetched meanwhile.
-    if (at - 1 < kChildren) fetch(heap_[at].sink);
-    at = child;
-  }
-  heap_[at] = node;
-}
-
-void EventQueue::sift_up(size_t at, const Node& node) {
-  while (at != 0) {
-    const size_t parent = (at - 1) / kChildren;
-    if (!before(node, heap_[parent])) break;
-    heap_[at] = heap_[parent];
-    at = parent;
-  }
-  heap_[at] = node;
-}
 
 EventQueue::Id EventQueue::schedule(const EventKey& key, EventSink& sink, uint32_t tag,
                                     uint64_t argument) {
@@ -62,41 +30,134 @@ EventQueue::Id EventQueue::schedule(const EventKey& key, EventSink& sink, uint32
     free_.pop_back();
   }
   Slot& slot = slots_[index];
+  slot.place = {key.time, uint64_t{key.component} << 2 | static_cast<uint64_t>(key.phase),
+                sequence_++, index};
+  slot.sink = &sink;
   slot.argument = argument;
   slot.tag = tag;
   slot.live = true;
   const Id id = static_cast<Id>(++slot.generation) << 32 | (index + 1);
-  if (++sequence_ >> kSequenceBits != 0) renumber();
-  const uint64_t order = static_cast<uint64_t>(key.component) << kComponentShift |
-                         static_cast<uint64_t>(key.phase) << kSequenceBits | sequence_;
-  const Node node{key.time, order, &sink, index};
-  if (running_) {
-    running_ = false;
-    sift_down(0, node);
+  ++pending_;
+  if (executing_) {
+    insert(slot.place);
     return id;
   }
   const base::Ps first = next_time();
-  heap_.push_back(node);
-  sift_up(heap_.size() - 1, node);
-  if (key.time < first && !executing_) next_time_changed();
+  insert(slot.place);
+  load();
+  if (key.time < first) next_time_changed();
   return id;
 }
 
-// Gives the pending events the smallest numbers in their order.
-void EventQueue::renumber() {
-  const auto begin = heap_.begin() + (running_ ? 1 : 0);
-  std::sort(begin, heap_.end(), before);  // a sorted list is a heap
-  sequence_ = 0;
-  constexpr uint64_t kMask = (uint64_t{1} << kSequenceBits) - 1;
-  for (auto node = begin; node != heap_.end(); ++node) {
-    node->order = (node->order & ~kMask) | ++sequence_;
+// While nothing is loaded, any bucket from `begin_` on may become the first one.
+void EventQueue::insert(const Place& place) {
+  const uint64_t bucket = std::max(bucket_of(place.time), begin_);
+  if (bucket < current_) {
+    unload();
+    current_ = bucket;
   }
-  ++sequence_;
+  if (bucket != current_) return put_away(place);
+  auto at = first_.end();
+  while (at != first_.begin() && *std::prev(at) < place) --at;
+  first_.insert(at, place);
 }
 
-base::Ps EventQueue::next_time() const {
-  const size_t first = running_ ? first_child(0) : 0;
-  return first < heap_.size() ? heap_[first].time : kForever;
+void EventQueue::put_away(const Place& place) {
+  const uint64_t bucket = bucket_of(place.time);
+  if (bucket - begin_ < kBuckets) return put_in_bucket(bucket, place.slot);
+  later_.push_back(place);
+  std::push_heap(later_.begin(), later_.end(), std::greater<>());
+}
+
+void EventQueue::put_in_bucket(uint64_t bucket, uint32_t slot) {
+  const size_t at = bucket % kBuckets;
+  slots_[slot].next = buckets_[at];
+  buckets_[at] = slot;
+  occupied_[at / 64] |= uint64_t{1} << at % 64;
+  ++in_buckets_;
+}
+
+void EventQueue::unload() {
+  for (const Place& place : first_) put_away(place);
+  first_.clear();
+}
+
+// The first bucket with events from `from` on.
+uint64_t EventQueue::next_bucket(uint64_t from) const {
+  if (from - begin_ >= kBuckets) return kNever;
+  const size_t start = from % kBuckets;
+  for (size_t k = 0; k <= occupied_.size(); ++k) {
+    const size_t word = (start / 64 + k) % occupied_.size();
+    uint64_t bits = occupied_[word];
+    if (k == 0) bits &= ~uint64_t{0} << start % 64;
+    if (bits == 0) continue;
+    const size_t at = word * 64 + static_cast<size_t>(__builtin_ctzll(bits));
+    const uint64_t found = from + (at - start) % kBuckets;
+    return found - begin_ < kBuckets ? found : kNever;
+  }
+  return kNever;
+}
+
+void EventQueue::load_bucket(uint64_t bucket) {
+  const size_t at = bucket % kBuckets;
+  for (uint32_t slot = buckets_[at]; slot != kNone; slot = slots_[slot].next) {
+    first_.push_back(slots_[slot].place);
+    --in_buckets_;
+  }
+  buckets_[at] = kNone;
+  occupied_[at / 64] &= ~(uint64_t{1} << at % 64);
+}
+
+// Finds the next event, and drops cancelled ones before it.
+void EventQueue::load() {
+  for (drop_cancelled(); first_.empty(); drop_cancelled()) {
+    if (in_buckets_ != 0) {
+      current_ = next_bucket(begin_);
+      load_bucket(current_);
+    } else if (!later_.empty()) {
+      current_ = bucket_of(later_.front().time);
+      while (!later_.empty() && bucket_of(later_.front().time) == current_) {
+        first_.push_back(later_.front());
+        std::pop_heap(later_.begin(), later_.end(), std::greater<>());
+        later_.pop_back();
+      }
+    } else {
+      current_ = begin_;
+      return;
+    }
+    std::sort(first_.begin(), first_.end(), std::greater<>());
+    look_ahead();
+  }
+}
+
+// Fetches what the events of the next buckets will touch, one step per bucket: the event, its sink,
+// what that expects. Of many at a time the first ones; run_first sees to the others.
+void EventQueue::look_ahead() {
+  if (in_buckets_ == 0) return;
+  const uint64_t soon = next_bucket(current_ + 1);
+  if (soon == kNever) return;
+  size_t n = 0;
+  for (uint32_t i = buckets_[soon % kBuckets]; i != kNone && n < kExpectAhead; ++n) {
+    const Slot& slot = slots_[i];
+    if (slot.live) slot.sink->expect(slot.tag, slot.argument);
+    i = slot.next;
+  }
+  const uint64_t later = next_bucket(soon + 1);
+  if (later == kNever) return;
+  n = 0;
+  for (uint32_t i = buckets_[later % kBuckets]; i != kNone && n < kFetchAhead; ++n) {
+    fetch(slots_[i].sink);
+    i = slots_[i].next;
+  }
+  const uint64_t last = next_bucket(later + 1);
+  if (last != kNever) __builtin_prefetch(&slots_[buckets_[last % kBuckets]]);
+}
+
+void EventQueue::drop_cancelled() {
+  while (!first_.empty() && !slots_[first_.back().slot].live) {
+    free_.push_back(first_.back().slot);
+    first_.pop_back();
+  }
 }
 
 void EventQueue::cancel(Id id) {
@@ -105,46 +166,46 @@ void EventQueue::cancel(Id id) {
   Slot& slot = slots_[index];
   if (!slot.live || slot.generation != static_cast<uint32_t>(id >> 32)) return;
   slot.live = false;
+  --pending_;
   if (executing_) return;  // dropped when its time comes
   const base::Ps first = next_time();
-  drop_cancelled();
+  load();
   if (next_time() != first) next_time_changed();
 }
 
-void EventQueue::drop_root() {
-  const Node last = heap_.back();
-  heap_.pop_back();
-  if (!heap_.empty()) sift_down(0, last);
-}
-
-void EventQueue::drop_cancelled() {
-  while (!heap_.empty() && !slots_[heap_.front().slot].live) {
-    free_.push_back(heap_.front().slot);
-    drop_root();
+// Everything before has been executed: the last buckets are free for what comes later.
+void EventQueue::advance_to(uint64_t bucket) {
+  begin_ = bucket;
+  while (!later_.empty() && bucket_of(later_.front().time) - begin_ < kBuckets) {
+    put_in_bucket(bucket_of(later_.front().time), later_.front().slot);
+    std::pop_heap(later_.begin(), later_.end(), std::greater<>());
+    later_.pop_back();
   }
 }
 
 // Executes the first event, which is live.
 void EventQueue::run_first() {
-  const Node& root = heap_.front();
-  const EventKey key = key_of(root);
-  EventSink* sink = root.sink;
-  Slot& slot = slots_[root.slot];
+  const Place place = first_.back();
+  first_.pop_back();
+  if (current_ != begin_) advance_to(current_);
+  Slot& slot = slots_[place.slot];
+  EventSink* sink = slot.sink;
   const uint32_t tag = slot.tag;
   const uint64_t argument = slot.argument;
   slot.live = false;
-  free_.push_back(root.slot);
-  const size_t next = first_child(0);
-  if (next < heap_.size() && slots_[heap_[next].slot].live) heap_[next].sink->expect();
-  now_ = key.time;
-  ++executed_;
-  running_ = true;
-  sink->on_event(key, tag, argument);
-  if (running_) {
-    running_ = false;
-    drop_root();
+  free_.push_back(place.slot);
+  --pending_;
+  const size_t left = first_.size();
+  if (left >= kFetchAhead) fetch(slots_[first_[left - kFetchAhead].slot].sink);
+  if (left >= kExpectAhead) {
+    const Slot& soon = slots_[first_[left - kExpectAhead].slot];
+    if (soon.live) soon.sink->expect(soon.tag, soon.argument);
   }
-  drop_cancelled();
+  now_ = place.time;
+  ++executed_;
+  const EventKey key{place.time, static_cast<uint32_t>(place.order >> 2),
+                     static_cast<Phase>(place.order & 3)};
+  sink->on_event(key, tag, argument);
 }
 
 void EventQueue::run_until(base::Ps time) {
@@ -152,19 +213,19 @@ void EventQueue::run_until(base::Ps time) {
     EventQueue& queue;
     ~Guard() {
       queue.executing_ = false;
-      if (!queue.running_) return;
-      queue.running_ = false;
-      queue.drop_root();
-      queue.drop_cancelled();
+      queue.load();
     }
   };
   executing_ = true;
   const Guard guard{*this};
-  while (!heap_.empty() && heap_.front().time <= time) run_first();
+  while (next_time() <= time && !first_.empty()) {
+    run_first();
+    load();
+  }
 }
 
 base::Ps EventQueue::run_all() {
-  while (!heap_.empty()) run_until(heap_.front().time);
+  while (!empty()) run_until(next_time());
   return now_;
 }
 

@@ -5,8 +5,12 @@
 // Order within one picosecond: component id, then phase, then order of scheduling. A block that
 // reacts to an access from outside schedules at least 1 ps ahead: then everything that happens at a
 // time is known before the time comes, and the order never depends on who called first.
+//
+// A calendar: the near future is cut into buckets of equal length, each an unsorted list; only the
+// first one that is not empty is sorted. What lies beyond the last bucket waits in a heap.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <tuple>
@@ -32,8 +36,8 @@ class EventSink {
  public:
   virtual ~EventSink() = default;
   virtual void on_event(const EventKey& key, uint32_t tag, uint64_t argument) = 0;
-  // Probably its turn is next: a chance to fetch what it will read, and nothing else.
-  virtual void expect() {}
+  // Its turn comes soon: a chance to fetch what it will read, and nothing else.
+  virtual void expect(uint32_t /*tag*/, uint64_t /*argument*/) {}
 };
 
 // Runs by itself (run_next, run_all) in tests; hw/time/kernel_queue.h drives it from the SystemC
@@ -43,8 +47,7 @@ class EventQueue {
   using Id = uint64_t;  // 0 is no event
   static constexpr base::Ps kForever = ~base::Ps{0};
 
-  // `scheduled`: how many events count as scheduled before, for tests.
-  explicit EventQueue(uint64_t scheduled = 0) : sequence_(scheduled) {}
+  EventQueue() { buckets_.fill(kNone); }
   EventQueue(const EventQueue&) = delete;
   EventQueue& operator=(const EventQueue&) = delete;
   virtual ~EventQueue() = default;
@@ -53,8 +56,8 @@ class EventQueue {
   Id schedule(const EventKey& key, EventSink& sink, uint32_t tag, uint64_t argument = 0);
   // The event will not happen; an id that has happened or is 0 is ignored.
   void cancel(Id id);
-  base::Ps next_time() const;
-  bool empty() const { return heap_.size() == (running_ ? 1 : 0); }
+  base::Ps next_time() const { return first_.empty() ? kForever : first_.back().time; }
+  bool empty() const { return pending_ == 0; }
   uint64_t executed() const { return executed_; }
 
   // Executes everything up to and including `time`.
@@ -66,47 +69,61 @@ class EventQueue {
   virtual void next_time_changed() {}
 
  private:
-  // A heap of four children per node. `order` holds component, phase and order of scheduling.
-  struct Node {
+  static constexpr uint32_t kBucketBits = 10;  // 1 ns: some events when a machine is busy
+  static constexpr uint32_t kBuckets = 16384;  // 17 us: most packets have ended by then
+  static constexpr uint32_t kNone = ~0u;
+  static constexpr uint64_t kNever = ~uint64_t{0};
+
+  struct Place {
     base::Ps time;
-    uint64_t order;
-    EventSink* sink;
+    uint64_t order;  // component and phase
+    uint64_t sequence;
     uint32_t slot;
+
+    bool operator<(const Place& other) const {
+      if (time != other.time) return time < other.time;
+      if (order != other.order) return order < other.order;
+      return sequence < other.sequence;
+    }
+    bool operator>(const Place& other) const { return other < *this; }
   };
-  struct Slot {
-    uint64_t argument = 0;
-    uint32_t tag = 0;
+  struct alignas(64) Slot {
+    Place place;
+    EventSink* sink;
+    uint64_t argument;
+    uint32_t tag;
     uint32_t generation = 0;
+    uint32_t next;  // of the same bucket
     bool live = false;
   };
-  static constexpr size_t kChildren = 4;
-  static constexpr uint32_t kSequenceBits = 30;
-  static constexpr uint32_t kComponentShift = 32;
-  static bool before(const Node& a, const Node& b) {
-    return a.time < b.time || (a.time == b.time && a.order < b.order);
-  }
-  static EventKey key_of(const Node& node) {
-    return {node.time, static_cast<uint32_t>(node.order >> kComponentShift),
-            static_cast<Phase>(node.order >> kSequenceBits & 3)};
-  }
-  size_t first_child(size_t at) const;
-  void sift_down(size_t at, const Node& node);
-  void sift_up(size_t at, const Node& node);
-  void drop_root();
+
+  static uint64_t bucket_of(base::Ps time) { return time >> kBucketBits; }
+  void insert(const Place& place);
+  void put_away(const Place& place);
+  void put_in_bucket(uint64_t bucket, uint32_t slot);
+  void unload();
+  void load();
+  void load_bucket(uint64_t bucket);
+  uint64_t next_bucket(uint64_t from) const;
+  void look_ahead();
   void drop_cancelled();
-  void renumber();
+  void advance_to(uint64_t bucket);
   void run_first();
 
-  std::vector<Node> heap_;
+  std::vector<Place> first_;  // the events of bucket `current_`, the next one last
+  uint64_t current_ = 0;
+  uint64_t begin_ = 0;  // of the last executed event: buckets_ holds kBuckets from here
+  std::array<uint32_t, kBuckets> buckets_;          // first slot of each
+  std::array<uint64_t, kBuckets / 64> occupied_{};  // buckets with events
+  size_t in_buckets_ = 0;
+  std::vector<Place> later_;  // a heap
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;
   base::Ps now_ = 0;
-  uint64_t sequence_;  // 30 bits; at the end of them pending events are renumbered
+  uint64_t sequence_ = 0;
+  uint64_t pending_ = 0;
   uint64_t executed_ = 0;
   bool executing_ = false;
-  // The root of the heap is being executed: its place is given to the first event that it
-  // schedules.
-  bool running_ = false;
 };
 
 }  // namespace hw

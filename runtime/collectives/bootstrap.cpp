@@ -100,6 +100,15 @@ base::Result<Gathered> Bootstrap::collect(uint32_t ticket) {
   return impl_->state().collect(ticket);
 }
 
+base::Status Bootstrap::health() const {
+  return impl_->state().health();
+}
+
+void Bootstrap::abandon(const std::string& why) {
+  if (!impl_->state().waited_for()) return;
+  impl_->state().fail({base::Fault::kUsage, kNrtFailure, "bootstrap", why});
+}
+
 base::Result<Gathered> Bootstrap::all_gather(Blob blob) {
   const base::Result<uint32_t> ticket = post(std::move(blob));
   if (!ticket) return ticket.error();

@@ -4,6 +4,8 @@
 // for peers, so one thread can register several ranks one after the other.
 // Cost: one connection per rank, to the root. An all-gather is one message of each rank to the root
 // and one back with all contributions; ranks in the root's process get them by reference.
+// A rank that vanishes, breaks the protocol, or does not fit (another world, a number that is
+// taken) ends the job: every rank gets an error that says so. One that only is late does not.
 // Exact: accepted text forms and messages. Own: the wire protocol.
 #pragma once
 
@@ -49,9 +51,13 @@ struct BootstrapOptions {
   uint32_t rank = 0;
   uint32_t world = 1;
   DeviceRecord record{};
-  std::function<void(const std::string&)> log;  // warnings; called from the background thread
+  // Called from the background thread: retries; who waits for whom, every `warn_every`.
+  std::function<void(const std::string&)> log;
+  std::function<void(const std::string&)> alarm;
   std::chrono::milliseconds warn_every{120000};
   std::chrono::milliseconds give_up{0};  // 0: wait for ever
+  // How long another world may hold rank 0's port; after that there are two ranks 0.
+  std::chrono::milliseconds port_in_use{30000};
 };
 
 struct PeerInfo {
@@ -84,6 +90,11 @@ class Bootstrap {
 
   base::Result<Gathered> all_gather(Blob blob);
   base::Status barrier();
+
+  // What has ended the job, if anything has: a rank that vanished, for one.
+  base::Status health() const;
+  // Any thread: if a call waits for peers, it fails, and so do theirs.
+  void abandon(const std::string& why);
 
  private:
   class Impl;

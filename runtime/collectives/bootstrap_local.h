@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/collectives/bootstrap_state.h"
 #include "runtime/collectives/types.h"
@@ -16,6 +18,7 @@
 namespace ccl {
 
 constexpr int kTickMs = 100;       // retries and warnings are checked this often
+constexpr int kSlowTickMs = 1000;  // warnings, once all have met
 constexpr int kFarewellMs = 2000;  // at most, for peers to take what was said before leaving
 constexpr const char* kLoopback = "127.0.0.1";
 
@@ -23,11 +26,29 @@ inline base::Error io_error(const std::string& what) {
   return {base::Fault::kIo, kNrtFailure, "bootstrap", what};
 }
 
-// Prints the published warning every `warn_every`; gives up only if asked to.
+// "rank 5", "ranks 1, 2, 7"; the first ones of many.
+inline std::string to_text(const std::vector<uint32_t>& ranks) {
+  constexpr size_t kShown = 16;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < std::min(ranks.size(), kShown); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  }
+  if (ranks.size() > kShown) text += " and " + std::to_string(ranks.size() - kShown) + " more";
+  return text;
+}
+
+// Prints the published warning every `warn_every`, with who waits for whom; gives up only if asked
+// to.
 class Patience {
  public:
-  Patience(BootstrapState* state, std::string what) : state_(state), what_(std::move(what)) {}
+  Patience(BootstrapState* state, std::string what, std::function<std::string()> for_whom)
+      : state_(state), what_(std::move(what)), for_whom_(std::move(for_whom)) {}
 
+  // Of another wait.
+  void begin() {
+    begin_ = std::chrono::steady_clock::now();
+    warnings_ = 0;
+  }
   // False when the limit is reached; the state has failed then.
   bool go_on() {
     const auto& o = state_->options();
@@ -35,8 +56,10 @@ class Patience {
         std::chrono::steady_clock::now() - begin_);
     if (waited >= (warnings_ + 1) * o.warn_every) {
       ++warnings_;
-      state_->log("Timeout waiting for " + what_ + " (waited " +
-                  std::to_string(o.warn_every.count() / 1000) + " sec) - retrying");
+      state_->alarm("Timeout waiting for " + what_ + " (waited " +
+                    std::to_string(o.warn_every.count() / 1000) + " sec) - retrying; rank " +
+                    std::to_string(o.rank) + " of " + std::to_string(o.world) + " waits for " +
+                    for_whom_());
     }
     if (o.give_up.count() == 0 || waited < o.give_up) return true;
     state_->fail(
@@ -48,6 +71,7 @@ class Patience {
  private:
   BootstrapState* state_;
   std::string what_;
+  std::function<std::string()> for_whom_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   int warnings_ = 0;
 };

@@ -30,7 +30,7 @@ std::string to_text(const Blob& blob) {
 class Peer {
  public:
   Peer(BootstrapState* state, const std::optional<RootAddress>& address)
-      : state_(state), address_(address), patience_(state, "RX") {}
+      : state_(state), address_(address), patience_(state, "RX", [this] { return for_whom(); }) {}
 
   void run() {
     while (!state_->stopping() && !state_->failed() && !ended_) {
@@ -47,9 +47,9 @@ class Peer {
       }
       pollfd fds[2] = {{state_->wake_fd(), POLLIN, 0}, {connection_->fd(), POLLIN, 0}};
       if (connection_->wants_write()) fds[1].events |= POLLOUT;
-      ::poll(fds, 2, ready_ ? -1 : kTickMs);
+      ::poll(fds, 2, tick());
       state_->drain_wake();
-      if (!ready_ && !patience_.go_on()) break;
+      if (waits() && !patience_.go_on()) break;
       const bool alive = connection_->fill();
       parse();
       if (connection_ && !alive) lose();
@@ -58,6 +58,16 @@ class Peer {
   }
 
  private:
+  // For the others to come, or to contribute to the next all-gather.
+  bool waits() {
+    const std::optional<uint32_t> awaited = state_->awaited();
+    if (ready_ && awaited != awaited_) patience_.begin();
+    if (ready_) awaited_ = awaited;
+    return !ready_ || awaited;
+  }
+  int tick() { return !ready_ ? kTickMs : state_->awaited() ? kSlowTickMs : -1; }
+  std::string for_whom() const { return welcomed_ ? "the others, which rank 0 knows" : "rank 0"; }
+
   void idle(int timeout_ms) {
     pollfd fd{state_->wake_fd(), POLLIN, 0};
     ::poll(&fd, 1, timeout_ms);
@@ -199,6 +209,7 @@ class Peer {
   Patience patience_;
   std::unique_ptr<Connection> connection_;
   int retry_ms_ = 2;  // grows: threads of one process meet at once, others wait for long
+  std::optional<uint32_t> awaited_;  // all-gather that patience_ is about
   bool welcomed_ = false;
   bool ready_ = false;
   bool ended_ = false;

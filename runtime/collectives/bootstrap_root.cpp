@@ -22,7 +22,6 @@ using wire::Type;
 
 // All-gathers that a rank may be ahead of the slowest one: bounds memory, not use.
 constexpr uint32_t kMaxAhead = 4096;
-constexpr auto kPortInUseLimit = std::chrono::seconds(30);
 
 Blob to_blob(const std::string& text) {
   return {text.begin(), text.end()};
@@ -33,7 +32,8 @@ class Root {
   Root(BootstrapState* state, const std::optional<RootAddress>& address)
       : state_(state),
         address_(address),
-        patience_(state, "incoming connection"),
+        patience_(state, "incoming connection", [this] { return to_text(absent()); }),
+        gather_patience_(state, "RX", [this] { return to_text(silent()); }),
         next_tag_(state->options().world, 0) {}
   ~Root() {
     if (table_) Shared::instance().drop(table_->cluster_id);
@@ -41,9 +41,10 @@ class Root {
 
   void run() {
     if (!listen()) return;
-    while (!state_->stopping() && !state_->failed()) {
-      wait(listener_.valid() ? kTickMs : -1);
-      if (listener_.valid() && !patience_.go_on()) break;
+    // Who comes after a failure is told about it.
+    while (!state_->stopping() && (!state_->failed() || listener_.valid())) {
+      wait(tick());
+      if (!go_on()) break;
       send_posted();
       serve();
     }
@@ -68,6 +69,35 @@ class Root {
     uint64_t bytes = 0;
   };
 
+  int tick() const { return listener_.valid() ? kTickMs : gathers_.empty() ? -1 : kSlowTickMs; }
+
+  bool go_on() {
+    if (state_->failed()) return true;
+    if (listener_.valid()) return patience_.go_on();
+    if (gathers_.empty()) return true;
+    if (gathers_.begin()->first != watched_) {
+      watched_ = gathers_.begin()->first;
+      gather_patience_.begin();
+    }
+    return gather_patience_.go_on();
+  }
+
+  // Ranks that have not come; after that, those that have not contributed to the next all-gather.
+  std::vector<uint32_t> absent() const {
+    std::vector<uint32_t> ranks;
+    for (uint32_t r = 1; r < state_->options().world; ++r) {
+      if (records_.count(r) == 0) ranks.push_back(r);
+    }
+    return ranks;
+  }
+  std::vector<uint32_t> silent() const {
+    std::vector<uint32_t> ranks;
+    for (uint32_t r = 0; r < next_tag_.size(); ++r) {
+      if (next_tag_[r] <= gathers_done_) ranks.push_back(r);
+    }
+    return ranks;
+  }
+
   bool listen() {
     const uint32_t world = state_->options().world;
     RootAddress where = address_.value_or(RootAddress{kLoopback, 0});
@@ -79,8 +109,11 @@ class Root {
         break;
       }
       // Another world of this job may hold the port until it is complete.
-      if (listener.error().code != EADDRINUSE || Clock::now() - begin > kPortInUseLimit) {
-        state_->fail(io_error(listener.error().what));
+      const bool in_use = listener.error().code == EADDRINUSE;
+      if (!in_use || Clock::now() - begin > state_->options().port_in_use) {
+        if (in_use) announce(where);
+        state_->fail(
+            io_error(listener.error().what + (in_use ? "; is there another rank 0?" : "")));
         return false;
       }
       if (first) state_->log(listener.error().what + " - retrying");
@@ -97,6 +130,19 @@ class Root {
     }
     published_ = true;
     return true;
+  }
+
+  // Lets whoever listens in the place of this rank know that there are two of it.
+  void announce(const RootAddress& where) {
+    base::Result<base::UniqueFd> fd = wire::start_connect(where);
+    if (!fd) return;
+    pollfd ready{fd->get(), POLLOUT, 0};
+    const auto& o = state_->options();
+    const wire::Hello hello = wire::make_hello(o.world, o.rank, o.record);
+    if (::poll(&ready, 1, kSlowTickMs) == 1 && wire::connected(fd->get()) == 0) {
+      [[maybe_unused]] const ssize_t sent =
+          ::send(fd->get(), &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
   }
 
   void close_listener() {
@@ -194,7 +240,8 @@ class Root {
     members_.erase(std::remove_if(members_.begin(), members_.end(),
                                   [](const auto& m) { return !m->connection.open(); }),
                    members_.end());
-    if (listener_.valid() && joined_ + 1 == state_->options().world) complete();
+    const bool all_here = joined_ + 1 == state_->options().world;
+    if (listener_.valid() && all_here && !state_->failed()) complete();
   }
 
   void accept_all() {
@@ -229,17 +276,11 @@ class Root {
       m->connection.close();
       return false;
     }
-    std::string problem = wire::check_hello(hello, state_->options().world);
-    for (const auto& other : members_) {
-      if (problem.empty() && other->rank == hello.rank) {
-        problem = "rank " + std::to_string(hello.rank) + " is already here";
-      }
-    }
-    if (!problem.empty()) {
-      state_->log("a rank was refused: " + problem);
+    if (const std::string problem = problem_of(hello); !problem.empty()) {
       m->connection.send(Type::kReject, 0, 0, to_blob(problem));
       m->connection.flush();
       m->connection.close();
+      fail(0, "rank " + std::to_string(hello.rank) + " was refused: " + problem);
       return false;
     }
     m->rank = hello.rank;
@@ -251,13 +292,29 @@ class Root {
     return true;
   }
 
+  std::string problem_of(const wire::Hello& hello) {
+    if (state_->failed()) return why_.empty() ? "rank 0 has given up" : why_;
+    std::string problem = wire::check_hello(hello, state_->options().world);
+    const bool taken = hello.rank == 0 ||
+                       std::any_of(members_.begin(), members_.end(),
+                                   [&](const auto& other) { return other->rank == hello.rank; });
+    if (problem.empty() && taken) {
+      problem = "rank " + std::to_string(hello.rank) + " is already here";
+    }
+    return problem;
+  }
+
   bool handle(Member* m, Frame& frame) {
     const wire::Header& h = frame.header;
     if (h.rank != m->rank) return break_with(m, "speaks for another rank");
     if (h.type == static_cast<uint32_t>(Type::kBye)) {
       m->said_bye = true;
-      state_->leave(m->rank, next_tag_[m->rank]);
-      broadcast(m->rank, wire::make_message(Type::kBye, m->rank, next_tag_[m->rank]));
+      const uint32_t number = next_tag_[m->rank];
+      state_->leave(m->rank, number);
+      // Only the first all-gather that somebody misses matters.
+      if (number < first_missed_)
+        broadcast(m->rank, wire::make_message(Type::kBye, m->rank, number));
+      first_missed_ = std::min(first_missed_, number);
       return true;
     }
     if (h.type != static_cast<uint32_t>(Type::kBlob) || listener_.valid() ||
@@ -282,6 +339,7 @@ class Root {
 
   void fail(uint32_t rank, const std::string& why) {
     if (state_->failed()) return;
+    why_ = why;
     state_->fail(io_error(why));
     broadcast(rank, wire::make_message(Type::kFail, rank, 0, to_blob(why)));
   }
@@ -342,6 +400,9 @@ class Root {
   BootstrapState* state_;
   std::optional<RootAddress> address_;
   Patience patience_;
+  Patience gather_patience_;
+  std::optional<uint32_t> watched_;  // all-gather that gather_patience_ is about
+  std::string why_;                  // the job has failed
   base::UniqueFd listener_;
   bool published_ = false;
   std::vector<std::unique_ptr<Member>> members_;
@@ -351,6 +412,7 @@ class Root {
   std::vector<uint32_t> next_tag_;  // contributions so far, by rank
   std::map<uint32_t, Gather> gathers_;
   uint32_t gathers_done_ = 0;
+  uint32_t first_missed_ = ~0u;  // of the all-gathers, by a rank that has left
 };
 
 }  // namespace

@@ -13,7 +13,9 @@ BootstrapState::BootstrapState(const BootstrapOptions& options, base::UniqueFd w
 
 base::Status BootstrapState::wait_ready() {
   std::unique_lock<std::mutex> lock(mutex_);
+  ++waiting_;
   changed_.wait(lock, [&] { return ready_ || failure_; });
+  --waiting_;
   if (failure_) return *failure_;
   return {};
 }
@@ -42,8 +44,10 @@ base::Result<Gathered> BootstrapState::collect(uint32_t ticket) {
   if (ticket >= next_ticket_) {
     return base::Error{base::Fault::kUsage, kNrtInvalid, "bootstrap", "unknown ticket"};
   }
+  ++waiting_;
   changed_.wait(lock,
                 [&] { return ticket < next_result_ || failure_ || ticket >= first_hopeless_; });
+  --waiting_;
   const auto it = results_.find(ticket);
   if (it != results_.end()) {
     Gathered result = it->second;
@@ -55,6 +59,17 @@ base::Result<Gathered> BootstrapState::collect(uint32_t ticket) {
   }
   if (failure_) return *failure_;
   return base::Error{base::Fault::kIo, kNrtFailure, "bootstrap", "a peer left before it took part"};
+}
+
+base::Status BootstrapState::health() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (failure_) return *failure_;
+  return {};
+}
+
+bool BootstrapState::waited_for() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return waiting_ != 0;
 }
 
 void BootstrapState::wake() {
@@ -90,6 +105,7 @@ void BootstrapState::fail(const base::Error& error) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!failure_) failure_ = error;
   changed_.notify_all();
+  wake();
 }
 
 bool BootstrapState::failed() {
@@ -107,6 +123,12 @@ void BootstrapState::leave(uint32_t rank, uint32_t contributions) {
 uint32_t BootstrapState::contributions() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return next_ticket_;
+}
+
+std::optional<uint32_t> BootstrapState::awaited() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (next_result_ == next_ticket_) return std::nullopt;
+  return next_result_;
 }
 
 bool BootstrapState::has_left(uint32_t rank) {
@@ -131,6 +153,10 @@ bool BootstrapState::deliver(uint32_t tag, Gathered gathered) {
 
 void BootstrapState::log(const std::string& text) const {
   if (options_.log) options_.log(text);
+}
+
+void BootstrapState::alarm(const std::string& text) const {
+  if (options_.alarm) options_.alarm(text);
 }
 
 }  // namespace ccl

@@ -28,6 +28,8 @@ class BootstrapState {
   base::Result<uint32_t> post(Blob blob);
   base::Result<Gathered> collect(uint32_t ticket);
   const wire::Table& table() const { return *table_; }
+  base::Status health();
+  bool waited_for();  // a caller is in wait_ready() or collect()
   void stop();
 
   // I/O thread.
@@ -40,11 +42,14 @@ class BootstrapState {
   void leave(uint32_t rank, uint32_t contributions);
   bool has_left(uint32_t rank);
   uint32_t contributions();  // own, so far
+  // The first all-gather with an own contribution that is not complete.
+  std::optional<uint32_t> awaited();
   // Own contributions that are not sent yet; empty until the table is complete.
   std::deque<std::pair<uint32_t, Blob>> take_posted();
   // An all-gather that is complete; false if it is not the next one.
   bool deliver(uint32_t tag, Gathered gathered);
   void log(const std::string& text) const;
+  void alarm(const std::string& text) const;
 
  private:
   void wake();
@@ -57,6 +62,7 @@ class BootstrapState {
   bool stop_ = false;
   std::shared_ptr<const wire::Table> table_;
   std::optional<base::Error> failure_;
+  uint32_t waiting_ = 0;  // callers
   std::vector<bool> left_;
   uint32_t first_hopeless_ = ~0u;  // somebody has left before this all-gather
   uint32_t next_ticket_ = 0;

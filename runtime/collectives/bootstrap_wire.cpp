@@ -1,6 +1,7 @@
 #include "runtime/collectives/bootstrap_wire.h"
 
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -70,7 +71,7 @@ std::string check_hello(const Hello& hello, uint32_t world) {
     return "a world of " + std::to_string(hello.world) + " ranks, the root has " +
            std::to_string(world);
   }
-  if (hello.rank == 0 || hello.rank >= world) {
+  if (hello.rank >= world) {
     return "rank " + std::to_string(hello.rank) + " in a world of " + std::to_string(world);
   }
   return {};
@@ -153,15 +154,25 @@ Message make_message(Type type, uint32_t rank, uint32_t tag, const Blob& payload
 }
 
 bool Connection::flush() {
+  constexpr size_t kParts = 64;
   while (!out_.empty()) {
-    const Blob& first = *out_.front();
-    const ssize_t n =
-        ::send(fd_.get(), first.data() + sent_, first.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+    iovec parts[kParts];
+    size_t count = 0;
+    for (; count < std::min(kParts, out_.size()); ++count) {
+      const Blob& blob = *out_[count];
+      parts[count] = {const_cast<uint8_t*>(blob.data()), blob.size()};
+    }
+    parts[0] = {static_cast<uint8_t*>(parts[0].iov_base) + sent_, parts[0].iov_len - sent_};
+    msghdr message{};
+    message.msg_iov = parts;
+    message.msg_iovlen = count;
+    const ssize_t n = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0) return errno == EAGAIN || errno == EINTR;
     sent_ += static_cast<size_t>(n);
-    if (sent_ < first.size()) continue;
-    sent_ = 0;
-    out_.pop_front();
+    while (!out_.empty() && sent_ >= out_.front()->size()) {
+      sent_ -= out_.front()->size();
+      out_.pop_front();
+    }
   }
   return true;
 }

@@ -62,7 +62,7 @@ using ProcessId = std::array<uint8_t, 16>;
 ProcessId process_id();  // no other process has it
 
 Hello make_hello(uint32_t world, uint32_t rank, const DeviceRecord& record);
-// Empty if the HELLO can join a world of this size; otherwise what is wrong.
+// Empty if the HELLO is of a rank of a world of this size; otherwise what is wrong.
 std::string check_hello(const Hello& hello, uint32_t world);
 
 struct Table {

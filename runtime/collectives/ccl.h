@@ -77,6 +77,9 @@ struct RankResources {
 std::vector<uint8_t> serialize(const RankResources& resources);
 base::Result<RankResources> deserialize(const uint8_t* data, size_t size);
 
+// Whether input and output of a rank share a byte of memory.
+bool tensors_overlap(const OpRequest& request, const RankResources& rank);
+
 // Where the completion goes: DONE adds `value` at `address` (an increment window). 0: nowhere.
 struct Completion {
   uint64_t address = 0;

@@ -59,11 +59,30 @@ std::vector<Descriptors::Piece> Descriptors::pieces(uint32_t index, uint32_t cou
   return out;
 }
 
+std::vector<Descriptors::Piece> Descriptors::rows(const Transfer& transfer,
+                                                  const std::vector<Piece>& pieces) {
+  std::vector<Piece> out;
+  for (Piece piece : pieces) {
+    while (piece.bytes != 0) {
+      uint64_t bytes = piece.bytes;
+      for (const Stretch& place : transfer.sources)
+        bytes = std::min(bytes, place.run(piece.offset));
+      for (const Stretch& place : transfer.destinations) {
+        bytes = std::min(bytes, place.run(piece.offset));
+      }
+      out.push_back({piece.offset, static_cast<uint32_t>(bytes)});
+      piece.offset += bytes;
+      piece.bytes -= static_cast<uint32_t>(bytes);
+    }
+  }
+  return out;
+}
+
 void Descriptors::add_packet(EngineRing* ring, const Transfer& transfer, const Piece& piece,
                              bool barrier, bool last) {
   const uint32_t dmb = barrier ? desc::kDmb : 0;
   if (is_copy(transfer)) {
-    ring->m2s.push_back(desc::tx_copy(transfer.sources[0] + piece.offset, piece.bytes, kRingId,
+    ring->m2s.push_back(desc::tx_copy(transfer.sources[0].at(piece.offset), piece.bytes, kRingId,
                                       desc::kFirst | desc::kLast | dmb, last));
   } else {
     DmaCompute compute;
@@ -82,12 +101,12 @@ void Descriptors::add_packet(EngineRing* ring, const Transfer& transfer, const P
                   (closing ? desc::kLast : 0);
       source.w1 = desc::kOpCompute | static_cast<uint32_t>(request_.op) << 20 |
                   (last && closing ? desc::kWriteBarrier : 0);
-      source.address = transfer.sources[i] + piece.offset;
+      source.address = transfer.sources[i].at(piece.offset);
       ring->m2s.push_back(source);
     }
   }
-  for (const uint64_t destination : transfer.destinations) {
-    ring->s2m.push_back(desc::rx(destination + piece.offset, piece.bytes, kRingId));
+  for (const Stretch& destination : transfer.destinations) {
+    ring->s2m.push_back(desc::rx(destination.at(piece.offset), piece.bytes, kRingId));
   }
 }
 
@@ -103,7 +122,8 @@ void Descriptors::add(const Transfer& transfer) {
   for (uint32_t k = transfer.engines.count; k < kSignal; k *= 2) weight += kWord;
   for (uint32_t i = 0; i < transfer.engines.count; ++i) {
     EngineRing& ring = rings_[transfer.engines.first + i];
-    const std::vector<Piece> parts = pieces(i, transfer.engines.count, transfer.bytes, limit);
+    const std::vector<Piece> parts =
+        rows(transfer, pieces(i, transfer.engines.count, transfer.bytes, limit));
     for (size_t p = 0; p < parts.size(); ++p) {
       add_packet(&ring, transfer, parts[p], transfer.barrier && p == 0, p + 1 == parts.size());
     }

@@ -86,14 +86,41 @@ class Lowering {
            static_cast<uint64_t>(semaphore) * contract::sem::kIncStride;
   }
 
-  uint64_t address(const Range& range) const {
+  Stretch place(const Range& range) const {
     const RankResources& r = members_[range.rank];
     const uint64_t base = range.buffer == Buffer::kInput      ? r.src
                           : range.buffer == Buffer::kSecond   ? r.second
                           : range.buffer == Buffer::kOutput   ? r.dst
                           : range.buffer == Buffer::kMetadata ? r.metadata
                                                               : r.channel_buffer;
-    return reach(range.rank, base + range.offset);
+    return {reach(range.rank, base), range.offset, rows_of(range.buffer)};
+  }
+
+  SbufRows rows_of(Buffer buffer) const {
+    if (buffer == Buffer::kInput) return shape_.request.input_rows;
+    if (buffer == Buffer::kOutput) return shape_.request.output_rows;
+    return {};
+  }
+
+  uint64_t address(const Range& range) const { return place(range).at(0); }
+
+  // Tells bytes of memory apart as an address does, but is contiguous where a tensor is not:
+  // tensors in SBUF get numbers that no address has. What is shared is a tensor or a chunk of it
+  // (plan.cpp).
+  uint64_t identity(const Range& range) const {
+    if (rows_of(range.buffer).contiguous()) return address(range);
+    constexpr uint64_t kNoAddress = 1ull << 62;
+    constexpr unsigned kRankShift = 40;
+    constexpr uint64_t kOutput = 1ull << 39;
+    const OpRequest& q = shape_.request;
+    const uint64_t rank = kNoAddress | static_cast<uint64_t>(range.rank) << kRankShift;
+    const bool output = range.buffer == Buffer::kOutput;
+    if (!tensors_overlap(q, members_[range.rank])) {
+      return rank + (output ? kOutput : 0) + range.offset;
+    }
+    const bool part = q.kind == (output ? OpKind::kReduceScatter : OpKind::kAllGather);
+    const uint64_t chunk = output ? q.output_bytes : q.input_bytes;
+    return rank + range.offset + (part ? range.rank * chunk : 0);
   }
 
   // Has bytes to move; a copy onto itself (all-gather in place) has none.
@@ -175,8 +202,8 @@ class Lowering {
     Order order = Order::kQueue;
     for (const Range& x : a) {
       for (const Range& y : b) {
-        const uint64_t px = address(x);
-        const uint64_t py = address(y);
+        const uint64_t px = identity(x);
+        const uint64_t py = identity(y);
         if (px >= py + b_bytes || py >= px + a_bytes) continue;
         if (!one_engine && (px != py || a_bytes != b_bytes)) return Order::kWait;
         order = Order::kFence;
@@ -375,8 +402,8 @@ class Lowering {
   }
 
   void move(const Step& step, Transfer transfer) {
-    for (const Range& range : step.sources) transfer.sources.push_back(address(range));
-    for (const Range& range : step.destinations) transfer.destinations.push_back(address(range));
+    for (const Range& range : step.sources) transfer.sources.push_back(place(range));
+    for (const Range& range : step.destinations) transfer.destinations.push_back(place(range));
     transfer.bytes = step.bytes;
     // Last the own CC-core: its count implies the others.
     const uint32_t slot = layout_.slot(step.channel);

@@ -79,10 +79,21 @@ struct DoorbellCounts {
   uint64_t s2m = 0;
 };
 
+// Bytes of a tensor from `offset` on.
+struct Stretch {
+  uint64_t base = 0;
+  uint64_t offset = 0;
+  SbufRows rows;
+
+  uint64_t at(uint64_t skip) const { return base + rows.at(offset + skip); }
+  // Bytes that are contiguous from there on.
+  uint64_t run(uint64_t skip) const { return rows.run(offset + skip); }
+};
+
 // A step with addresses.
 struct Transfer {
-  std::vector<uint64_t> sources;
-  std::vector<uint64_t> destinations;
+  std::vector<Stretch> sources;
+  std::vector<Stretch> destinations;
   uint64_t bytes = 0;
   EngineRange engines;
   bool barrier = false;           // each engine's first packet waits for its queue to be idle (DMB)
@@ -107,6 +118,8 @@ class Descriptors {
   };
   // Part `index` of `count` of a transfer.
   std::vector<Piece> pieces(uint32_t index, uint32_t count, uint64_t bytes, uint32_t limit) const;
+  // Cut further where a tensor in SBUF goes on in another row.
+  static std::vector<Piece> rows(const Transfer& transfer, const std::vector<Piece>& pieces);
   void add_packet(EngineRing* ring, const Transfer& transfer, const Piece& piece, bool barrier,
                   bool last);
 

@@ -3,7 +3,7 @@
 
 #include "runtime/collectives/ccl.h"
 #include "runtime/collectives/schedule/algorithms.h"
-#include "runtime/collectives/schedule/select.h"
+#include "runtime/collectives/schedule_cache.h"
 
 namespace ccl {
 namespace {
@@ -16,18 +16,26 @@ bool overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes) {
   return a < b + b_bytes && b < a + a_bytes;
 }
 
+// A part of a tensor in SBUF lies there as it does on its own.
+bool same_rows(const SbufRows& part, const SbufRows& whole) {
+  return part.bytes == whole.bytes && (part.partitions == 1 || part.step == whole.step) &&
+         whole.partitions % part.partitions == 0;
+}
+
 // Whether source and destination of the kind may share memory in this way.
 bool legal_alias(const OpRequest& q, const RankResources& r, uint64_t index) {
   switch (q.kind) {
     case OpKind::kAllGather:
-      return r.src == r.dst + index * q.input_bytes;
+      return r.src == r.dst + q.output_rows.at(index * q.input_bytes) &&
+             same_rows(q.input_rows, q.output_rows);
     case OpKind::kReduceScatter:
-      return r.dst == r.src + index * q.output_bytes;
+      return r.dst == r.src + q.input_rows.at(index * q.output_bytes) &&
+             same_rows(q.output_rows, q.input_rows);
     case OpKind::kAllReduce:
     case OpKind::kPermute:
     case OpKind::kBroadcast:
     case OpKind::kReduce:
-      return r.src == r.dst;
+      return r.src == r.dst && q.input_rows == q.output_rows;
     default:
       return false;
   }
@@ -52,14 +60,9 @@ base::Result<bool> aliases(const OpRequest& q, const RankResources& r, uint64_t 
     return invalid(std::string(to_string(q.kind)) + ": the metadata of " + rank +
                    " overlaps its source or destination");
   }
-  if (!overlap(r.src, q.input_bytes, r.dst, q.output_bytes)) return false;
+  if (!tensors_overlap(q, r)) return false;
   if (legal_alias(q, r, index)) return true;
   return invalid(refusal);
-}
-
-const Overrides* overrides_of(const PlanOptions& options) {
-  static const Overrides kNone;
-  return options.overrides ? options.overrides.get() : &kNone;
 }
 
 // A schedule in place leaves out the copy of what is there already, on all ranks.
@@ -77,9 +80,9 @@ base::Result<Needs> needs(const OpRequest& request, const Group& group, bool in_
   if (base::Status s = validate(request, group.ranks()); !s.ok()) return s.error();
   ScheduleOptions schedule_options = options.schedule;
   schedule_options.in_place = in_place;
-  const auto schedule = make_schedule(request, group, schedule_options, *overrides_of(options));
-  if (!schedule) return schedule.error();
-  Needs needs = needs_of(schedule->shape, contract::kDmaPerNc * lnc, cc_count);
+  const auto schedule = shared_schedule(request, group, schedule_options, options.overrides);
+  if (!*schedule) return schedule->error();
+  Needs needs = needs_of((*schedule)->shape, contract::kDmaPerNc * lnc, cc_count);
   if (needs.signals + needs.completions > kSemaphores) {
     return base::Error{base::Fault::kResource, kNrtResource, "collectives",
                        std::string(to_string(request.kind)) + " over " +
@@ -121,9 +124,9 @@ base::Result<Lowered> plan(const OpRequest& request, const Group& group,
                    " ranks; all or none must do so");
   }
   schedule_options.in_place = in_place != 0;
-  const auto schedule = make_schedule(request, group, schedule_options, *overrides_of(options));
-  if (!schedule) return schedule.error();
-  return lower(*schedule, members, own, completion, options);
+  const auto schedule = shared_schedule(request, group, schedule_options, options.overrides);
+  if (!*schedule) return schedule->error();
+  return lower(**schedule, members, own, completion, options);
 }
 
 }  // namespace ccl

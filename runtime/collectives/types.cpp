@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "arch/contract/address_map.h"
+
 namespace ccl {
 namespace {
 
@@ -34,6 +36,25 @@ base::Status validate_roles(const OpRequest& r, uint32_t ranks) {
     if (!targets.insert(target).second) return invalid(pair + ": a target appears twice");
   }
   return {};
+}
+
+// Tensors in SBUF (collectives.md 1.3).
+base::Status validate_rows(const OpRequest& r, uint64_t element) {
+  if (r.input_rows.contiguous() && r.output_rows.contiguous()) return {};
+  if (r.input_rows.contiguous() || r.output_rows.contiguous()) {
+    return invalid("one tensor in SBUF, the other in device memory");
+  }
+  if (r.kind != OpKind::kAllReduce && r.kind != OpKind::kAllGather &&
+      r.kind != OpKind::kReduceScatter) {
+    return invalid(std::string(to_string(r.kind)) +
+                   ": only all-reduce, all-gather and reduce-scatter take tensors in SBUF");
+  }
+  const auto whole = [&](const SbufRows& rows, uint64_t bytes) {
+    return rows.bytes % element == 0 && bytes % rows.bytes == 0 && rows.step != 0 &&
+           rows.partitions != 0 && rows.partitions <= contract::tpb::kPartitions;
+  };
+  if (whole(r.input_rows, r.input_bytes) && whole(r.output_rows, r.output_bytes)) return {};
+  return invalid("a tensor in SBUF that is not made of rows");
 }
 
 std::string text(const std::vector<std::vector<uint32_t>>& groups) {
@@ -130,6 +151,7 @@ base::Status validate(const OpRequest& r, uint32_t ranks) {
       break;
   }
   if (base::Status status = validate_roles(r, ranks); !status) return status;
+  if (base::Status status = validate_rows(r, element); !status) return status;
   if (!reduces(r.kind)) return {};
   switch (r.op) {
     case ReduceOp::kAdd:

@@ -52,6 +52,21 @@ const char* to_string(OpKind kind);     // "all_reduce", "all_gather", "all_to_a
 const char* to_string(Algorithm algo);  // names of reports: "ring", "mesh", "rdh", "kangaring",
                                         // "hier", "flatring", "tree", "pairwise", "msccl"
 
+// Where the bytes of a tensor in SBUF lie (collectives.md 1.3): in rows, one per partition; behind
+// the last partition the next column of rows begins. No row bytes: the tensor is contiguous.
+struct SbufRows {
+  uint64_t bytes = 0;  // of a row
+  uint32_t partitions = 1;
+  uint32_t step = 1;  // in partitions
+
+  bool contiguous() const { return bytes == 0; }
+  // Distance of a byte of the tensor from its first one in device memory.
+  uint64_t at(uint64_t offset) const;
+  // Bytes from there to the end of the row.
+  uint64_t run(uint64_t offset) const;
+};
+bool operator==(const SbufRows& a, const SbufRows& b);
+
 // One collective as the program states it (sizes per rank; collectives.md 1.1).
 struct OpRequest {
   OpKind kind = OpKind::kAllReduce;
@@ -59,6 +74,8 @@ struct OpRequest {
   ReduceOp op = ReduceOp::kAdd;  // only where the operation reduces
   uint64_t input_bytes = 0;
   uint64_t output_bytes = 0;
+  SbufRows input_rows;  // both in SBUF, or none
+  SbufRows output_rows;
   uint32_t root = 0;  // index in the group: broadcast, reduce
   // Permutes: {source, target}, indices in the group, each at most once as source and as target.
   std::vector<std::pair<uint32_t, uint32_t>> pairs;

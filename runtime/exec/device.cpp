@@ -202,7 +202,9 @@ base::Result<DeviceBuffer> DeviceBuffer::allocate(std::shared_ptr<Device> device
   buffer.handle_ = handle;
   buffer.size_ = size;
   buffer.place_ = place;
-  if (ndl_memory_get_pa(handle, &buffer.address_) != 0) return driver_error("address", errno);
+  if (place.addressed && ndl_memory_get_pa(handle, &buffer.address_) != 0) {
+    return driver_error("address", errno);
+  }
   return buffer;
 }
 

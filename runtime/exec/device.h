@@ -68,6 +68,7 @@ struct MemoryPlace {
   bool host = false;
   uint32_t category = 0;  // mem_alloc_category_t
   uint64_t alignment = 0;
+  bool addressed = true;  // false: nobody asks for the address, which costs a request
 };
 
 // A chunk of device or host memory; freed with the object unless the device is closed.

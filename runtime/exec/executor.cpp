@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "contract/regs/cc.h"
 #include "contract/regs/engine.h"
 #include "driver/ndl/ndl.h"
+#include "runtime/exec/poll_group.h"
 #include "runtime/load/collective_set.h"
 #include "runtime/nrt/log.h"
 #include "runtime/nrt/status.h"
@@ -19,21 +21,8 @@ namespace nrt {
 namespace {
 
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
-constexpr uint64_t kFirstSleepNs = 20'000;
-constexpr uint64_t kLongestSleepNs = 1'000'000;
+constexpr std::chrono::milliseconds kMoment{1};
 constexpr uint32_t kAborted = 3;  // driver-ioctl.md 3.5.1
-
-uint64_t monotonic_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * kNsPerSecond + static_cast<uint64_t>(now.tv_nsec);
-}
-
-void sleep_ns(uint64_t ns) {
-  const timespec duration{static_cast<time_t>(ns / kNsPerSecond),
-                          static_cast<long>(ns % kNsPerSecond)};
-  nanosleep(&duration, nullptr);
-}
 
 constexpr const char* kEngineNames[contract::kEnginesPerNc] = {"pe", "act", "pool", "dve", "sp"};
 
@@ -88,28 +77,37 @@ class Execution {
   }
 
   base::Status wait() {
-    const uint64_t begin = monotonic_ns();
-    uint64_t next_check = begin + kNsPerSecond;
-    uint64_t pause = kFirstSleepNs;
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point begin = Clock::now();
+    const std::chrono::seconds timeout(options_.timeout_seconds);
+    // Checks get rarer: they are requests, and a long program is no reason to suspect anything.
+    std::chrono::seconds until_check(1);
     for (;;) {
       bool progress = false;
       if (base::Status s = poll(&progress); !s.ok()) return s;
       if (complete()) return {};
-      if (progress) {
-        pause = kFirstSleepNs;
-        continue;
-      }
-      const uint64_t now = monotonic_ns();
-      if (options_.timeout_seconds != 0 && now - begin > options_.timeout_seconds * kNsPerSecond) {
-        return timed_out();
-      }
-      if (now >= next_check) {
+      if (progress) continue;
+      const Clock::duration waited = Clock::now() - begin;
+      if (timeout.count() != 0 && waited > timeout) return timed_out();
+      if (waited >= until_check) {
         if (base::Status s = check_dma(); !s.ok()) return s;
-        next_check = now + kNsPerSecond;
+        until_check *= 2;
       }
-      sleep_ns(pause);
-      pause = std::min(2 * pause, kLongestSleepNs);
+      auto deadline = begin + until_check;
+      if (timeout.count() != 0) deadline = std::min(deadline, begin + timeout + kMoment);
+      PollGroup::instance().wait([this] { return has_news(); }, deadline);
     }
+  }
+
+  bool has_news() const {
+    for (const EngineImage* image : program_.engines()) {
+      const auto engine = static_cast<uint32_t>(image->engine);
+      if (core_.engine_queue(image->part, engine).reader().has_next()) return true;
+    }
+    for (size_t i = 0; i < core_.cc_cores().size() && program_.collectives(); ++i) {
+      if (core_.cc_cores()[i].queue.reader().has_next()) return true;
+    }
+    return core_.own_barrier_cc() && core_.barrier_cc().queue.reader().has_next();
   }
 
   base::Status poll(bool* progress) {
@@ -239,11 +237,13 @@ class Execution {
         done += s.ended;
         all += s.expected;
       }
+      const base::Status health = program_.context().communicator->health();
       return error(NRT_EXEC_HW_ERR_COLLECTIVES,
                    "(FATAL-RT-UNDEFINED-STATE) missing collectives status on " + place +
                        ", model " + std::to_string(program_.context().model_id) +
                        " - suspected hang in collectives operation " + std::to_string(done) +
-                       " out of " + std::to_string(all),
+                       " out of " + std::to_string(all) +
+                       (health ? "" : "; " + health.error().what),
                    base::Fault::kProgram);
     }
     return error(NRT_TIMEOUT,

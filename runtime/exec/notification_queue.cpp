@@ -15,14 +15,18 @@ NotificationReader::NotificationReader(const void* ring, uint32_t bytes)
     : ring_(static_cast<const uint8_t*>(ring)),
       entries_(bytes / static_cast<uint32_t>(sizeof(contract::NqEntry))) {}
 
-bool NotificationReader::next(contract::NqEntry* entry) {
+bool NotificationReader::has_next() const {
   if (entries_ == 0) return false;
   const uint8_t* at = ring_ + index_ * sizeof(contract::NqEntry);
   // The header word carries the phase; the rest of the entry is read after it.
   const uint32_t header = *reinterpret_cast<const volatile uint32_t*>(at);
-  if (((header & contract::NqEntry::kPhase) != 0) != phase_) return false;
+  return ((header & contract::NqEntry::kPhase) != 0) == phase_;
+}
+
+bool NotificationReader::next(contract::NqEntry* entry) {
+  if (!has_next()) return false;
   std::atomic_thread_fence(std::memory_order_acquire);
-  std::memcpy(entry, at, sizeof *entry);
+  std::memcpy(entry, ring_ + index_ * sizeof(contract::NqEntry), sizeof *entry);
   if (++index_ == entries_) {
     index_ = 0;
     phase_ = !phase_;

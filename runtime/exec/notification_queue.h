@@ -16,6 +16,7 @@ class NotificationReader {
   NotificationReader() = default;
   NotificationReader(const void* ring, uint32_t bytes);
 
+  bool has_next() const;
   // Takes the next entry if there is one.
   bool next(contract::NqEntry* entry);
   uint32_t offset() const { return index_ * static_cast<uint32_t>(sizeof(contract::NqEntry)); }

@@ -1,10 +1,12 @@
-// Second half of CollectiveSet: exchange with the peers, lowering, loading.
+// Second half of CollectiveSet: what the operations need, lowering, loading. The exchange with the
+// peers between them is in collective_exchange.cpp.
 #include <algorithm>
 #include <cstring>
 
 #include "contract/regs/cc.h"
 #include "contract/regs/sem.h"
 #include "driver/ndl/ndl.h"
+#include "runtime/collectives/schedule/cycles.h"
 #include "runtime/load/collective_set.h"
 #include "runtime/nrt/status.h"
 
@@ -12,34 +14,36 @@ namespace nrt {
 namespace {
 
 constexpr uint64_t kChannelAlignment = 64;
-constexpr uint32_t kBlobVersion = 3;
 
 bool overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes) {
   return a < b + b_bytes && b < a + a_bytes;
 }
 
-void append(ccl::Blob* blob, uint32_t value) {
-  const size_t at = blob->size();
-  blob->resize(at + sizeof value);
-  base::store(blob->data() + at, value);
+// Length of the shortest part that, repeated, is all of the sequence.
+size_t period_of(const std::vector<uint32_t>& sequence) {
+  for (size_t period = 1; period < sequence.size(); ++period) {
+    if (sequence.size() % period != 0) continue;
+    if (std::equal(sequence.begin() + static_cast<ptrdiff_t>(period), sequence.end(),
+                   sequence.begin())) {
+      return period;
+    }
+  }
+  return sequence.size();
 }
 
 }  // namespace
 
 base::Status CollectiveSet::finish() {
   if (finished_) return {};
+  if (!failure_.ok()) return failure_;
+  failure_ = do_finish();
+  return failure_;
+}
+
+base::Status CollectiveSet::do_finish() {
   if (base::Status s = communicator_->wait_all(); !s.ok()) return s;
-  if (base::Status s = make_groups(); !s.ok()) return s;
-  if (base::Status s = read_overrides(); !s.ok()) return s;
-  for (Operation& operation : operations_) {
-    if (base::Status s = make_resources(&operation); !s.ok()) return s;
-    if (base::Status s = choose(&operation); !s.ok()) return s;
-  }
-  if (base::Status s = allocate_semaphores(); !s.ok()) return s;
-  if (base::Status s = allocate_channels(); !s.ok()) return s;
-  if (base::Status s = allocate_blocks(); !s.ok()) return s;
   std::vector<std::vector<ccl::RankResources>> by_operation;
-  if (base::Status s = exchange(&by_operation); !s.ok()) return s;
+  if (base::Status s = exchange(prepare(), &by_operation); !s.ok()) return s;
   if (base::Status s = lower(&by_operation); !s.ok()) return s;
   if (base::Status s = make_rings(); !s.ok()) return s;
   if (base::Status s = load_blocks(); !s.ok()) return s;
@@ -50,11 +54,40 @@ base::Status CollectiveSet::finish() {
   return {};
 }
 
+// What a rank does before it says what it has.
+base::Status CollectiveSet::prepare() {
+  if (base::Status s = make_groups(); !s.ok()) return s;
+  if (base::Status s = choose_rings(); !s.ok()) return s;
+  if (base::Status s = read_overrides(); !s.ok()) return s;
+  for (Operation& operation : operations_) {
+    if (base::Status s = make_resources(&operation); !s.ok()) return s;
+    if (base::Status s = choose(&operation); !s.ok()) return s;
+  }
+  if (base::Status s = allocate_semaphores(); !s.ok()) return s;
+  if (base::Status s = allocate_channels(); !s.ok()) return s;
+  return allocate_blocks();
+}
+
 base::Status CollectiveSet::make_groups() {
   for (Group& group : groups_) {
     auto members = communicator_->group(group.ranks);
     if (!members) return members.error();
     group.members = std::move(*members);
+  }
+  return {};
+}
+
+// Implicit permutes: along the ring of their channel.
+base::Status CollectiveSet::choose_rings() {
+  for (Operation& operation : operations_) {
+    const neff::CollectiveOp& op = *operation.op;
+    if (op.type != neff::CollectiveType::kPermuteImplicit &&
+        op.type != neff::CollectiveType::kPermuteReduceImplicit) {
+      continue;
+    }
+    auto pairs = ccl::ring_pairs(groups_[operation.group].members, op.channel_id);
+    if (!pairs) return pairs.error();
+    operation.request.pairs = std::move(*pairs);
   }
   return {};
 }
@@ -72,7 +105,7 @@ base::Status CollectiveSet::make_resources(Operation* operation) {
   for (uint32_t slot = 0; slot < r.cc_count; ++slot) {
     r.cc[slot].index = stream_core(op.stream_id, slot).index;
   }
-  r.queue = queue_of_stream(op.stream_id);
+  r.queue = lane(op).queue;
   r.weights = core_.weights();
   if (operation->request.kind == ccl::OpKind::kBarrier) return {};
   if (op.second_source) {
@@ -82,7 +115,7 @@ base::Status CollectiveSet::make_resources(Operation* operation) {
   r.dst = program_.variables()[op.destination].base + op.destination_offset;
   if (op.metadata) {
     r.metadata = program_.variables()[*op.metadata].base;
-    r.block_queue = block_queue_of_stream(program_.subgraph(), op.stream_id);
+    r.block_queue = lane(op).block_queue;
     if (r.metadata % sizeof(uint32_t) != 0) {
       return error(NRT_INVALID, "The metadata tensor of a collective is not aligned to its words");
     }
@@ -102,7 +135,7 @@ base::Status CollectiveSet::choose(Operation* operation) {
   const ccl::OpRequest& request = operation->request;
   const neff::CollectiveOp& op = *operation->op;
   const ccl::PlanOptions options = plan_options(group.stream);
-  const bool in_place = overlap(r.src, request.input_bytes, r.dst, request.output_bytes);
+  const bool in_place = ccl::tensors_overlap(request, r);
   auto needs = ccl::needs(request, group.members, in_place, r.cc_count, options);
   if (!needs) return needs.error();
   operation->needs = std::move(*needs);
@@ -207,48 +240,6 @@ base::Status CollectiveSet::allocate_blocks() {
   return {};
 }
 
-base::Status CollectiveSet::exchange(std::vector<std::vector<ccl::RankResources>>* by_operation) {
-  const auto count = static_cast<uint32_t>(program_.subgraph().collectives.size());
-  ccl::Blob blob;
-  append(&blob, kBlobVersion);
-  append(&blob, count);
-  append(&blob, static_cast<uint32_t>(operations_.size()));
-  const size_t header = blob.size();
-  for (const Operation& operation : operations_) {
-    const std::vector<uint8_t> image = ccl::serialize(operation.resources);
-    blob.insert(blob.end(), image.begin(), image.end());
-  }
-  const size_t size = blob.size();
-  const size_t each = operations_.empty() ? 0 : (size - header) / operations_.size();
-  auto all = communicator_->all_gather(std::move(blob));
-  if (!all) return all.error();
-  by_operation->resize(operations_.size());
-  for (size_t i = 0; i < operations_.size(); ++i) {
-    (*by_operation)[i].resize(groups_[operations_[i].group].ranks.size());
-  }
-  for (uint32_t rank = 0; rank < all->size(); ++rank) {
-    const ccl::Blob& theirs = (*all)[rank];
-    const uint32_t received = theirs.size() >= header ? base::load<uint32_t>(theirs.data() + 4) : 0;
-    if (theirs.size() != size || base::load<uint32_t>(theirs.data()) != kBlobVersion ||
-        received != count) {
-      return error(NRT_FAILURE, "mismatching number of cc ops, expected " + std::to_string(count) +
-                                    " received " + std::to_string(received) + ". Check if ranks " +
-                                    std::to_string(communicator_->rank()) + " and " +
-                                    std::to_string(rank) + " are using the same neff");
-    }
-    for (size_t i = 0; i < operations_.size(); ++i) {
-      const Group& group = groups_[operations_[i].group];
-      const auto member = std::find(group.ranks.begin(), group.ranks.end(), rank);
-      if (member == group.ranks.end()) continue;
-      auto resources = ccl::deserialize(theirs.data() + header + i * each, each);
-      if (!resources) return resources.error();
-      const auto index = static_cast<size_t>(member - group.ranks.begin());
-      (*by_operation)[i][index] = *resources;
-    }
-  }
-  return {};
-}
-
 base::Status CollectiveSet::lower(std::vector<std::vector<ccl::RankResources>>* by_operation) {
   for (size_t i = 0; i < operations_.size(); ++i) {
     Operation& operation = operations_[i];
@@ -268,29 +259,30 @@ base::Status CollectiveSet::lower(std::vector<std::vector<ccl::RankResources>>* 
   return {};
 }
 
-// Per stream and engine: the operations of one execution one after the other; a stream of equal
-// operations needs only one.
+// Per lane and engine: the operations of one execution one after the other, once as far as they
+// repeat.
 base::Status CollectiveSet::make_rings() {
-  for (const Stream& stream : streams_) {
-    std::vector<uint32_t> sequence = stream.sequence;
-    if (sequence.empty()) continue;
-    if (std::all_of(sequence.begin(), sequence.end(),
-                    [&](uint32_t i) { return i == sequence[0]; })) {
-      sequence.resize(1);
+  for (const Lane& lane : lanes_) {
+    std::vector<uint32_t> sequence;
+    for (const uint32_t i : streams_[lane.stream].sequence) {
+      if (operations_[i].op->priority == lane.priority) sequence.push_back(i);
     }
+    sequence.resize(period_of(sequence));
     for (uint32_t e = 0; e < core_.dma_engines(); ++e) {
-      if (base::Status s = make_ring(e, sequence); !s.ok()) return s;
+      if (base::Status s = make_ring(e, lane, sequence); !s.ok()) return s;
     }
-    if (base::Status s = make_block_rings(stream); !s.ok()) return s;
+    if (base::Status s = make_block_rings(lane, sequence); !s.ok()) return s;
   }
   for (Operation& operation : operations_) operation.lowered.rings.clear();
   return {};
 }
 
-base::Status CollectiveSet::make_ring(uint32_t engine, const std::vector<uint32_t>& sequence) {
+base::Status CollectiveSet::make_ring(uint32_t engine, const Lane& lane,
+                                      const std::vector<uint32_t>& sequence) {
   HardwareQueue queue;
   queue.engine = engine;
-  queue.queue = operations_[sequence[0]].lowered.queue;
+  queue.queue = lane.queue;
+  queue.service_class = lane.priority;
   queue.s2m.receive = true;
   for (const uint32_t i : sequence) {
     for (const ccl::EngineRing& ring : operations_[i].lowered.rings) {
@@ -313,11 +305,12 @@ base::Status CollectiveSet::make_ring(uint32_t engine, const std::vector<uint32_
 }
 
 // Rings that the CC-cores fill: empty here, as long as the most demanding operation needs.
-base::Status CollectiveSet::make_block_rings(const Stream& stream) {
+base::Status CollectiveSet::make_block_rings(const Lane& lane,
+                                             const std::vector<uint32_t>& sequence) {
   constexpr uint32_t kMultiple = 16;  // hw-registers.md 3.5
   constexpr uint32_t kLeast = 32;
   std::vector<ccl::BlockRing> rings(core_.dma_engines());
-  for (const uint32_t i : stream.sequence) {
+  for (const uint32_t i : sequence) {
     for (const ccl::BlockRing& ring : operations_[i].lowered.block_rings) {
       rings[ring.engine].m2s = std::max(rings[ring.engine].m2s, ring.m2s);
       rings[ring.engine].s2m = std::max(rings[ring.engine].s2m, ring.s2m);
@@ -336,8 +329,8 @@ base::Status CollectiveSet::make_block_rings(const Stream& stream) {
     if (rings[e].m2s == 0) continue;
     HardwareQueue queue;
     queue.engine = e;
-    queue.queue =
-        block_queue_of_stream(program_.subgraph(), operations_[stream.sequence[0]].op->stream_id);
+    queue.queue = lane.block_queue;
+    queue.service_class = lane.priority;
     queue.s2m.receive = true;
     if (base::Status s = make(&queue.m2s, rings[e].m2s); !s.ok()) return s;
     if (base::Status s = make(&queue.s2m, rings[e].s2m); !s.ok()) return s;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <set>
 
 #include "contract/regs/cc.h"
@@ -12,6 +13,12 @@
 
 namespace nrt {
 namespace {
+
+// Conventions of docs/hardware-contract.md 7; further queues are taken from below.
+constexpr uint32_t kCollectiveQueue = 15;
+constexpr uint32_t kFetchQueue = 14;
+constexpr size_t kMaxLanes = 8;       // half of the queues stay with the program
+constexpr size_t kMaxGroupSets = 16;  // collectives.md 1.8
 
 base::Result<ccl::OpKind> kind_of(const neff::CollectiveOp& op) {
   using neff::CollectiveType;
@@ -51,6 +58,22 @@ base::Result<ccl::OpKind> kind_of(const neff::CollectiveOp& op) {
       "Collective type " + std::to_string(static_cast<unsigned>(op.type)) + " is not supported");
 }
 
+// Rows of a tensor in SBUF that is made of rows of `row_bytes`.
+ccl::SbufRows rows_of(const neff::SbufTensor& tensor, uint64_t row_bytes) {
+  return {row_bytes, tensor.partitions, tensor.step};
+}
+
+// The long tensor of an all-gather or reduce-scatter has a row for each of the short one.
+void set_rows(const neff::CollectiveOp& op, ccl::OpRequest* request) {
+  if (!op.source_sbuf || !op.destination_sbuf) return;
+  uint64_t in = op.source_sbuf->row_bytes;
+  uint64_t out = op.destination_sbuf->row_bytes;
+  if (request->kind == ccl::OpKind::kAllGather) out = in;
+  if (request->kind == ccl::OpKind::kReduceScatter) in = out;
+  request->input_rows = rows_of(*op.source_sbuf, in);
+  request->output_rows = rows_of(*op.destination_sbuf, out);
+}
+
 base::Result<ccl::OpRequest> request_of(const neff::CollectiveOp& op) {
   auto kind = kind_of(op);
   if (!kind) return kind.error();
@@ -65,6 +88,7 @@ base::Result<ccl::OpRequest> request_of(const neff::CollectiveOp& op) {
   request.output_bytes = op.destination_bytes;
   request.receive_counts_known = op.receive_counts_known;
   request.receive_displacements = op.receive_displacements;
+  set_rows(op, &request);
   return request;
 }
 
@@ -87,12 +111,6 @@ base::Status check_circles(const Pairs& pairs) {
 base::Result<Pairs> pairs_of(const neff::CollectiveOp& op, const neff::ReplicaGroups& groups,
                              const neff::RankList& ranks) {
   Pairs pairs;
-  const auto count = static_cast<uint32_t>(ranks.size());
-  if (op.type == neff::CollectiveType::kPermuteImplicit ||
-      op.type == neff::CollectiveType::kPermuteReduceImplicit) {
-    for (uint32_t i = 0; i < count; ++i) pairs.emplace_back(i, (i + 1) % count);
-    return pairs;
-  }
   for (const auto& [source, target] : groups.source_target_pairs) {
     const auto from = std::find(ranks.begin(), ranks.end(), source);
     const auto to = std::find(ranks.begin(), ranks.end(), target);
@@ -113,15 +131,23 @@ base::Result<Pairs> pairs_of(const neff::CollectiveOp& op, const neff::ReplicaGr
   return pairs;
 }
 
+bool same_shape(const std::optional<neff::SbufTensor>& a,
+                const std::optional<neff::SbufTensor>& b) {
+  if (!a || !b) return a.has_value() == b.has_value();
+  return a->row_bytes == b->row_bytes && a->partitions == b->partitions && a->step == b->step;
+}
+
 bool same_operation(const neff::CollectiveOp& a, const neff::CollectiveOp& b) {
   return a.type == b.type && a.reduce == b.reduce && a.dtype == b.dtype &&
-         a.group_id == b.group_id && a.stream_id == b.stream_id && a.source == b.source &&
-         a.source_offset == b.source_offset && a.source_bytes == b.source_bytes &&
-         a.second_source == b.second_source && a.second_source_offset == b.second_source_offset &&
-         a.root == b.root && a.metadata == b.metadata &&
-         a.receive_counts_known == b.receive_counts_known &&
+         a.group_id == b.group_id && a.channel_id == b.channel_id && a.stream_id == b.stream_id &&
+         a.priority == b.priority && a.source == b.source && a.source_offset == b.source_offset &&
+         a.source_bytes == b.source_bytes && a.second_source == b.second_source &&
+         a.second_source_offset == b.second_source_offset && a.root == b.root &&
+         a.metadata == b.metadata && a.receive_counts_known == b.receive_counts_known &&
          a.receive_displacements == b.receive_displacements && a.destination == b.destination &&
-         a.destination_offset == b.destination_offset && a.destination_bytes == b.destination_bytes;
+         a.destination_offset == b.destination_offset &&
+         a.destination_bytes == b.destination_bytes && same_shape(a.source_sbuf, b.source_sbuf) &&
+         same_shape(a.destination_sbuf, b.destination_sbuf);
 }
 
 // As reports spell it: "ALL_REDUCE".
@@ -143,20 +169,40 @@ uint32_t streams_used(const neff::Subgraph& subgraph) {
 }  // namespace
 
 uint32_t CollectiveSet::last_free_queue(const neff::Subgraph& subgraph) {
-  const uint32_t streams = streams_used(subgraph);
-  const uint32_t below = streams == 1 ? 13 : queue_of_stream(streams - 1) - 1;
-  const bool blocks = std::any_of(subgraph.collectives.begin(), subgraph.collectives.end(),
-                                  [](const neff::CollectiveOp& op) { return op.metadata; });
-  return blocks ? below - streams : below;
+  const std::vector<Lane> lanes = lanes_of(subgraph);
+  if (lanes.empty()) return kFetchQueue - 1;
+  uint32_t last = lanes.size() == 1 ? kFetchQueue : lanes.back().queue;
+  for (const Lane& lane : lanes) last = std::min(last, lane.block_queue);
+  return last - 1;
 }
 
-uint32_t CollectiveSet::block_queue_of_stream(const neff::Subgraph& subgraph, uint32_t stream) {
-  return last_free_queue(subgraph) + 1 + stream;
+// A queue has one service class, and operations of one stream use their queue in their order.
+std::vector<CollectiveSet::Lane> CollectiveSet::lanes_of(const neff::Subgraph& subgraph) {
+  std::map<std::pair<uint32_t, uint32_t>, bool> used;  // of variable size
+  for (const neff::CollectiveOp& op : subgraph.collectives) {
+    bool& variable = used[{op.stream_id, op.priority}];
+    variable = variable || op.metadata.has_value();
+  }
+  std::vector<Lane> lanes;
+  for (const auto& [key, variable] : used) {
+    const auto n = static_cast<uint32_t>(lanes.size());
+    lanes.push_back({key.first, key.second, n == 0 ? kCollectiveQueue : kFetchQueue - n});
+    if (lanes.size() == kMaxLanes) break;  // more are refused at load
+  }
+  // Below them a queue for the blocks of each lane that has operations of variable size.
+  uint32_t queue = kFetchQueue - static_cast<uint32_t>(std::max<size_t>(lanes.size(), 1));
+  for (Lane& lane : lanes) {
+    if (!used[{lane.stream, lane.priority}]) continue;
+    lane.block_queue = queue;
+    if (queue > 1) --queue;  // too many are refused at load
+  }
+  return lanes;
 }
 
-// Queue 15 belongs to collectives, 14 to instruction fetch (docs/hardware-contract.md 7).
-uint32_t CollectiveSet::queue_of_stream(uint32_t stream) {
-  return stream == 0 ? 15 : 14 - stream;
+const CollectiveSet::Lane& CollectiveSet::lane(const neff::CollectiveOp& op) const {
+  return *std::find_if(lanes_.begin(), lanes_.end(), [&](const Lane& lane) {
+    return lane.stream == op.stream_id && lane.priority == op.priority;
+  });
 }
 
 CollectiveSet::CollectiveSet(const LoadedProgram& program,
@@ -229,21 +275,39 @@ base::Status CollectiveSet::add_all() {
   const neff::Subgraph& sg = program_.subgraph();
   streams_.resize(core_.streams());
   const uint32_t used = streams_used(sg);
-  for (uint32_t s = 0; s < std::min<size_t>(used, streams_.size()); ++s) {
+  if (used > streams_.size()) {
+    return unsupported(NRT_INVALID, "Stream " + std::to_string(used - 1) + ": the core has " +
+                                        std::to_string(streams_.size()));
+  }
+  for (uint32_t s = 0; s < used; ++s) {
     streams_[s].cc = core_.stream_cc(s, used);
     streams_[s].cc.resize(std::min<size_t>(streams_[s].cc.size(), ccl::kMaxCcCores));
   }
+  lanes_ = lanes_of(sg);
   for (const neff::CollectiveOp& op : sg.collectives) {
+    if (base::Status s = check_lane(op); !s.ok()) return s;
     if (base::Status s = add(op); !s.ok()) return s;
   }
   return check_order();
 }
 
-base::Status CollectiveSet::add(const neff::CollectiveOp& op) {
-  if (op.stream_id >= streams_.size()) {
-    return unsupported(NRT_INVALID, "Stream " + std::to_string(op.stream_id) + ": the core has " +
-                                        std::to_string(streams_.size()));
+base::Status CollectiveSet::check_lane(const neff::CollectiveOp& op) const {
+  if (op.priority != 0 && core_.map().gen != contract::Gen::kV4) {
+    return unsupported(NRT_INVALID, "Collectives have priorities on NeuronCore-v4 and later only");
   }
+  const bool found = std::any_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) {
+    return lane.stream == op.stream_id && lane.priority == op.priority;
+  });
+  const auto blocks = std::count_if(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
+    return lane.block_queue != Lane::kNoQueue;
+  });
+  if (found && lanes_.size() + static_cast<size_t>(blocks) <= kMaxLanes) return {};
+  return error(NRT_RESOURCE, "The program uses more than " + std::to_string(kMaxLanes) +
+                                 " combinations of stream and priority, "
+                                 "those with operations of variable size twice");
+}
+
+base::Status CollectiveSet::add(const neff::CollectiveOp& op) {
   auto completion = completion_of(op);
   if (!completion) return completion.error();
   Stream& stream = streams_[op.stream_id];
@@ -269,7 +333,7 @@ base::Status CollectiveSet::add(const neff::CollectiveOp& op) {
   operation.group = *group;
   const neff::RankList& ranks = groups_[*group].ranks;
   bool full = false;
-  if (request->kind == ccl::OpKind::kPermute || request->kind == ccl::OpKind::kPermuteReduce) {
+  if (op.has_pairs()) {
     auto pairs = pairs_of(op, program_.subgraph().cc.groups[op.group_id], ranks);
     if (!pairs) return pairs.error();
     operation.request.pairs = std::move(*pairs);
@@ -299,6 +363,12 @@ base::Result<uint32_t> CollectiveSet::find_group(const neff::CollectiveOp& op) {
   }
   auto list = ccl::group_of(groups.lists, communicator_->rank());
   if (!list) return list.error();
+  std::set<uint32_t> sets{op.group_id};
+  for (const Group& known : groups_) sets.insert(known.group_id);
+  if (sets.size() > kMaxGroupSets) {
+    return error(NRT_RESOURCE, "The program has more than " + std::to_string(kMaxGroupSets) +
+                                   " different replica groups");
+  }
   Group group;
   group.stream = op.stream_id;
   group.group_id = op.group_id;
@@ -389,8 +459,9 @@ void CollectiveSet::add_replacements(
 
 bool CollectiveSet::fixes(uint32_t variable) const {
   return finished_ && std::any_of(operations_.begin(), operations_.end(), [&](const auto& o) {
-           return o.op->source == variable || o.op->destination == variable ||
-                  o.op->second_source == variable || o.op->metadata == variable;
+           return o.request.kind != ccl::OpKind::kBarrier &&
+                  (o.op->source == variable || o.op->destination == variable ||
+                   o.op->second_source == variable || o.op->metadata == variable);
          });
 }
 
@@ -413,10 +484,16 @@ std::vector<CollectiveSet::Issued> CollectiveSet::issued(uint32_t stream) const 
 
 // Once for all operations: programs and tables are files.
 base::Status CollectiveSet::read_overrides() {
+  const std::string strict = environment("NCCOM_CC_STRICT").value_or("0");
+  if (strict != "0" && strict != "1") {
+    return error(NRT_INVALID, "NCCOM_CC_STRICT is '" + strict + "'; it can be 0 or 1");
+  }
+  strict_ = strict == "1";
   std::string text = environment("NCCOM_CC_ALGO").value_or("");
   if (const auto table = environment("NCCOM_CC_TABLE")) {
     text += (text.empty() ? "table:" : ",table:") + *table;
   }
+  if (text.empty()) return {};
   auto overrides = ccl::load_overrides(text);
   if (!overrides) return overrides.error();
   overrides_ = std::make_shared<const ccl::Overrides>(std::move(*overrides));
@@ -426,6 +503,7 @@ base::Status CollectiveSet::read_overrides() {
 ccl::PlanOptions CollectiveSet::plan_options(uint32_t stream) const {
   ccl::PlanOptions options;
   options.overrides = overrides_;
+  options.schedule.strict = strict_;
   // A comma list gives one value per stream; the last one holds for the rest.
   const std::string list = environment("NEURON_RT_DBG_CC_DMA_PACKET_SIZE").value_or("");
   size_t at = 0;

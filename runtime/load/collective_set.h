@@ -3,10 +3,10 @@
 //
 // Work is split in two: create() does what needs no peer (operation numbers); finish(), at the
 // first execution, learns where the peers are, chooses algorithms, allocates semaphores and channel
-// buffers, exchanges addresses, lowers, and loads. So one thread may load several ranks one after
-// the other (nrt-api.md 10.3), and a lack of semaphores shows at the first execution.
+// buffers, exchanges addresses, sees that the programs of all ranks fit together (agreement.h),
+// lowers, and loads. So one thread may load several ranks one after the other (nrt-api.md 10.3),
+// and a lack of semaphores shows at the first execution.
 // Own: operands that are inputs or outputs are exchanged once, so they must stay the same tensors.
-// An implicit permute sends to the next rank of the group.
 // Missing (typed Unsupported): streams above the number of stream CC-cores, one stream fed by
 // several engines or by repeated triggers with operations that differ.
 #pragma once
@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "neff_loader/neff.h"
 #include "runtime/collectives/ccl.h"
+#include "runtime/load/agreement.h"
 #include "runtime/load/communicator.h"
 #include "runtime/load/loaded_program.h"
 
@@ -36,10 +37,6 @@ class CollectiveSet {
 
   // Highest queue of an engine that collectives leave to the program.
   static uint32_t last_free_queue(const neff::Subgraph& subgraph);
-
-  static uint32_t queue_of_stream(uint32_t stream);
-  // Of a program that has operations of variable size: for the descriptors of their blocks.
-  static uint32_t block_queue_of_stream(const neff::Subgraph& subgraph, uint32_t stream);
 
   uint8_t barrier_semaphore() const { return barrier_semaphore_; }
   Prologue prologue(bool leader) const;
@@ -103,6 +100,14 @@ class CollectiveSet {
     std::array<uint32_t, ccl::kMaxCcCores> base{};
     uint32_t allocated = 0;  // CC-cores that have them
   };
+  // What has a queue of its own on the rank's engines.
+  struct Lane {
+    static constexpr uint32_t kNoQueue = 16;
+    uint32_t stream = 0;
+    uint32_t priority = 0;
+    uint32_t queue = 0;
+    uint32_t block_queue = kNoQueue;  // of operations of variable size
+  };
   struct Stream {
     bool counted = true;             // every trigger runs once per execution
     std::vector<uint32_t> cc;        // indices in Core::cc_cores(); empty: unused
@@ -111,7 +116,10 @@ class CollectiveSet {
   };
 
   CollectiveSet(const LoadedProgram& program, std::shared_ptr<Communicator> communicator);
+  static std::vector<Lane> lanes_of(const neff::Subgraph& subgraph);
+  const Lane& lane(const neff::CollectiveOp& op) const;
   base::Status add_all();
+  base::Status check_lane(const neff::CollectiveOp& op) const;
   base::Status add(const neff::CollectiveOp& op);
   base::Result<uint32_t> find_group(const neff::CollectiveOp& op);
   base::Result<ccl::Completion> completion_of(const neff::CollectiveOp& op) const;
@@ -120,22 +128,28 @@ class CollectiveSet {
   CcCore& stream_core(uint32_t stream, uint32_t slot = 0) const;
   uint32_t trigger_word(const Operation& operation, uint32_t slot) const;
   base::Status make_groups();
+  base::Status choose_rings();
   base::Status make_resources(Operation* operation);
   base::Status choose(Operation* operation);
   base::Status allocate_semaphores();
   base::Status allocate(Semaphores* semaphores);
   Semaphores& semaphores_of(const Operation& operation);
   base::Status allocate_channels();
+  base::Status do_finish();
+  base::Status prepare();
+  ProgramSummary summary() const;
+  base::Status agree(const ccl::Gathered& all);
+  base::Status exchange(const base::Status& prepared,
+                        std::vector<std::vector<ccl::RankResources>>* by_operation);
   base::Status allocate_blocks();
-  base::Status exchange(std::vector<std::vector<ccl::RankResources>>* by_operation);
   base::Status lower(std::vector<std::vector<ccl::RankResources>>* by_operation);
   base::Status load_programs();
   base::Status load_barrier();
   base::Status place_program(CcCore* cc, ccl::CcProgram records, uint32_t op_index,
                              uint32_t* first);
   base::Status make_rings();
-  base::Status make_ring(uint32_t engine, const std::vector<uint32_t>& sequence);
-  base::Status make_block_rings(const Stream& stream);
+  base::Status make_ring(uint32_t engine, const Lane& lane, const std::vector<uint32_t>& sequence);
+  base::Status make_block_rings(const Lane& lane, const std::vector<uint32_t>& sequence);
   base::Status load_blocks();
   base::Status read_overrides();
   ccl::PlanOptions plan_options(uint32_t stream) const;
@@ -146,8 +160,10 @@ class CollectiveSet {
   std::vector<Operation> operations_;
   std::vector<Group> groups_;
   std::vector<Stream> streams_;
+  std::vector<Lane> lanes_;
   std::vector<Semaphores> semaphores_;
   std::shared_ptr<const ccl::Overrides> overrides_;
+  bool strict_ = false;
   std::vector<HardwareQueue> queues_;
   uint8_t barrier_semaphore_ = 0;
   uint32_t barrier_op_ = 0;
@@ -155,6 +171,7 @@ class CollectiveSet {
   uint32_t barrier_records_ = 0;
   bool barrier_reserved_ = false;
   bool finished_ = false;
+  base::Status failure_;  // of finish(): peers have given up, too
 };
 
 }  // namespace nrt

@@ -49,6 +49,10 @@ base::Result<std::shared_ptr<Communicator>> Communicator::create(const RankPosit
   options.log = [](const std::string& text) {
     log(LogLevel::kWarn, Component::kNrt, "bootstrap", "%s", text.c_str());
   };
+  // The log shows errors only unless told otherwise, and people must see why nothing happens.
+  options.alarm = [](const std::string& text) {
+    log(LogLevel::kError, Component::kNrt, "bootstrap", "%s", text.c_str());
+  };
   auto bootstrap = ccl::Bootstrap::open(std::move(options));
   if (!bootstrap) return bootstrap.error();
   communicator->bootstrap_ = std::move(*bootstrap);

@@ -30,6 +30,12 @@ class Communicator {
   base::Result<ccl::Group> group(const std::vector<uint32_t>& ranks) const;
   base::Result<ccl::Gathered> all_gather(ccl::Blob blob);
   base::Status barrier();
+  // What has ended the job, if anything has.
+  base::Status health() const { return bootstrap_ ? bootstrap_->health() : base::Status(); }
+  // A call that waits for peers fails.
+  void abandon(const std::string& why) {
+    if (bootstrap_) bootstrap_->abandon(why);
+  }
 
  private:
   Communicator(const RankPosition& own, uint32_t rank, uint32_t world)

@@ -59,7 +59,9 @@ base::Status Ring::create(const std::shared_ptr<Device>& device, const MemoryPla
   if (entries > kMaxRing) {
     return error(NRT_RESOURCE, "DMA ring size (" + std::to_string(entries) + ") too large");
   }
-  auto buffer = DeviceBuffer::allocate(device, entries * sizeof(contract::Descriptor), place);
+  MemoryPlace named = place;
+  named.addressed = false;  // queues take handles
+  auto buffer = DeviceBuffer::allocate(device, entries * sizeof(contract::Descriptor), named);
   if (!buffer) return buffer.error();
   memory = std::move(*buffer);
   length = static_cast<uint32_t>(entries);

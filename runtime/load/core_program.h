@@ -33,6 +33,7 @@ struct Ring {
 struct HardwareQueue {
   uint32_t engine = 0;  // within the logical core: 16 per physical core
   uint32_t queue = 0;   // 0..15 of that engine
+  uint32_t service_class = 0;
   Ring m2s;
   Ring s2m;
 };

@@ -6,6 +6,7 @@
 
 #include "contract/regs/engine.h"
 #include "contract/regs/sem.h"
+#include "contract/regs/udma.h"
 #include "driver/ndl/ndl.h"
 #include "runtime/load/collective_set.h"
 #include "runtime/nrt/log.h"
@@ -165,6 +166,7 @@ base::Status LoadedProgram::activate() {
     for (const HardwareQueue& queue : collectives_->queues()) queues.push_back(&queue);
   }
   if (base::Status s = attach_rings(queues); !s.ok()) return s;
+  if (base::Status s = set_classes(queues); !s.ok()) return s;
   std::vector<RegisterWrite> writes;
   for (const EngineImage* image : engines_) {
     const auto engine = static_cast<uint32_t>(image->engine);
@@ -208,6 +210,31 @@ base::Status LoadedProgram::attach_rings(const std::vector<const HardwareQueue*>
     }
   }
   return {};
+}
+
+// The driver leaves queues in class 0, and engines serving all classes in turns.
+base::Status LoadedProgram::set_classes(const std::vector<const HardwareQueue*>& queues) {
+  namespace udma = contract::udma;
+  std::vector<uint64_t> registers;
+  std::vector<uint32_t> classes;
+  for (const HardwareQueue* queue : queues) {
+    if (queue->service_class == 0) continue;
+    const uint64_t unit = core_.map().udma(core_.dma_engine(queue->engine)).bar0;
+    registers.push_back(unit + udma::kM2sQ + udma::kM2sQStride * queue->queue + udma::kM2sQCfg);
+    registers.push_back(unit + udma::kM2sDescPrefCfg2);
+    classes.push_back(queue->service_class);
+  }
+  if (registers.empty()) return {};
+  auto values = core_.device().read_registers(registers);
+  if (!values) return values.error();
+  std::vector<RegisterWrite> writes;
+  for (size_t i = 0; i < classes.size(); ++i) {
+    const uint32_t cfg = udma::kM2sQCfgQos.set((*values)[2 * i], classes[i]);
+    const uint32_t prefetch = udma::kM2sDescPrefCfg2ForceRr.set((*values)[2 * i + 1], 0);
+    writes.push_back({registers[2 * i], cfg});
+    writes.push_back({registers[2 * i + 1], prefetch});
+  }
+  return core_.device().write_registers(writes);
 }
 
 // Tells other processes and tools which model is active (ndl-api.md 3.9).

@@ -64,6 +64,7 @@ class LoadedProgram {
   base::Status build_collectives();
   base::Status build_engines();
   base::Status attach_rings(const std::vector<const HardwareQueue*>& queues);
+  base::Status set_classes(const std::vector<const HardwareQueue*>& queues);
   base::Status take_lock();
 
   Core& core_;

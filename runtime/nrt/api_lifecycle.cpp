@@ -4,9 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <shared_mutex>
+#include <thread>
 
 #include "driver/ndl/ndl.h"
 #include "runtime/nrt/environment.h"
@@ -71,6 +75,21 @@ void drop_inherited(Process* p) {
   }
 }
 
+// When no call is under way. Calls end by themselves, but for those that wait for peers.
+std::unique_lock<std::shared_mutex> lock_at_rest(Process* p) {
+  std::unique_lock<std::shared_mutex> lock(p->mutex, std::try_to_lock);
+  while (!lock.owns_lock()) {
+    {
+      const std::shared_lock<std::shared_mutex> shared(p->mutex);
+      const bool own = p->state == Process::State::kRunning && p->owner_pid == getpid();
+      if (own) p->runtime->stop_meeting();
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    (void)lock.try_lock();
+  }
+  return lock;
+}
+
 base::Status initialize(nrt_framework_type_t framework) {
   if (framework <= NRT_FRAMEWORK_TYPE_INVALID || framework > NRT_FRAMEWORK_TYPE_PRECHECK) {
     return error(NRT_INVALID,
@@ -116,7 +135,7 @@ NRT_STATUS nrt_init(nrt_framework_type_t framework, const char*, const char*) {
 void nrt_close() {
   (void)nrt::call_always("nrt_close", [&]() -> base::Status {
     Process& p = nrt::process();
-    const std::unique_lock<std::shared_mutex> lock(p.mutex);
+    const std::unique_lock<std::shared_mutex> lock = lock_at_rest(&p);
     drop_inherited(&p);
     if (p.state != Process::State::kRunning) return {};
     nrt::sys_trace().stop();

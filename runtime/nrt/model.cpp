@@ -108,7 +108,13 @@ base::Status Model::run_once(const std::vector<Operand>& operands) {
   ExecutionOptions options;
   options.timeout_seconds = timeout_seconds_;
   options.exec_id = next_execution++;
+  const auto note = [&](const char* what) {
+    log(LogLevel::kDebug, Component::kNmgr, "dlr_infer", "Execution %llu of %s %s",
+        static_cast<unsigned long long>(options.exec_id), name_.c_str(), what);
+  };
+  note("starts");
   const ExecutionOutcome outcome = nrt::execute(*program_, options);
+  note("ends");
   sys_trace().add(outcome.events, name_, outcome.status.ok());
   if (!outcome.status.ok()) {
     core_.unusable = outcome.fatal && !recoverable(status_of(outcome.status.error()));

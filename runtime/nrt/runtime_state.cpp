@@ -328,6 +328,13 @@ base::Result<std::shared_ptr<Communicator>> Runtime::communicator(Core& core, ui
   return slot;
 }
 
+void Runtime::stop_meeting() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [vnc, communicator] : communicators_) {
+    communicator->abandon("the runtime is being closed");
+  }
+}
+
 base::Result<std::shared_ptr<Model>> Runtime::load(base::ConstByteSpan file, int32_t vnc,
                                                    const neff::CollectiveContext& context) {
   const std::lock_guard<std::mutex> load_lock(load_mutex_);

@@ -1,6 +1,7 @@
-// The payload work of a two-rank ring all-reduce of fp32, as a plain loop over warm buffers: per
-// rank one copy-and-add of the half that it reduces, one copy of the half that it gathers, in
-// chunks of one DMA packet. Prints nanoseconds of the best of five rounds. bench_replay BYTES CHUNK
+// The payload work of a ring all-reduce of fp32, as a plain loop over warm buffers in chunks of one
+// DMA packet: a partial sum goes round all ranks, each of which folds its own part in, and the
+// result goes round again. Two ranks fold the other's input where it is. Prints nanoseconds of the
+// best of five rounds. bench_replay BYTES PACKET [RANKS]
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -13,51 +14,104 @@ namespace {
 
 using Floats = std::vector<float>;
 
-void add(const float* from, float* to, size_t count) {
-  for (size_t i = 0; i < count; ++i) to[i] += from[i];
-}
+class Replay {
+ public:
+  Replay(size_t ranks, size_t count, size_t packet)
+      : packet_(packet),
+        in_(ranks),
+        out_(ranks, Floats(count)),
+        slots_(2 * ranks, Floats(ranks > 2 ? count / ranks + ranks : 0)) {
+    for (size_t rank = 0; rank < ranks; ++rank) in_[rank].assign(count, static_cast<float>(rank));
+  }
 
-// Both ranks' work of one all-reduce.
-void all_reduce(Floats (&in)[2], Floats (&out)[2], size_t chunk) {
-  const size_t half = in[0].size() / 2;
-  for (size_t rank = 0; rank < 2; ++rank) {
-    const size_t start = rank * half;
-    for (size_t at = start; at < start + half; at += chunk) {
-      const size_t count = std::min(chunk, start + half - at);
-      std::memcpy(&out[rank][at], &in[rank][at], count * sizeof(float));
-      add(&in[1 - rank][at], &out[rank][at], count);
+  // All ranks' work of one all-reduce.
+  void all_reduce() {
+    const size_t ranks = in_.size();
+    for (size_t hop = 1; hop <= ranks; ++hop) {
+      for (size_t chunk = 0; chunk < ranks; ++chunk) reduce(chunk, hop);
+    }
+    for (size_t hop = 1; hop < ranks; ++hop) {
+      for (size_t chunk = 0; chunk < ranks; ++chunk) gather(chunk, hop);
     }
   }
-  for (size_t rank = 0; rank < 2; ++rank) {
-    const size_t start = (1 - rank) * half;
-    for (size_t at = start; at < start + half; at += chunk) {
-      const size_t count = std::min(chunk, start + half - at);
-      std::memcpy(&out[rank][at], &out[1 - rank][at], count * sizeof(float));
-    }
+
+  bool right() const {
+    const size_t ranks = in_.size();
+    const auto sum = static_cast<float>(ranks * (ranks - 1) / 2);
+    return std::all_of(out_.begin(), out_.end(),
+                       [&](const Floats& o) { return o.front() == sum && o.back() == sum; });
   }
-}
+
+ private:
+  template <typename Work>
+  void packets(size_t chunk, Work work) const {
+    const size_t count = in_[0].size();
+    const size_t begin = chunk * count / in_.size();
+    const size_t end = (chunk + 1) * count / in_.size();
+    for (size_t at = begin; at < end; at += packet_)
+      work(at, at - begin, std::min(packet_, end - at));
+  }
+
+  static void fold(const float* a, const float* b, float* to, size_t count) {
+    for (size_t i = 0; i < count; ++i) to[i] = a[i] + b[i];
+  }
+
+  // The `hop`-th rank that a partial sum of the chunk comes to; the last is the chunk's own.
+  size_t rank_at(size_t chunk, size_t hop) const { return (chunk + hop) % in_.size(); }
+
+  // Where a rank finds what comes to it at a hop; the slots of two hops are in use together.
+  Floats& slot(size_t rank, size_t hop) { return slots_[hop % 2 * in_.size() + rank]; }
+
+  void reduce(size_t chunk, size_t hop) {
+    const size_t ranks = in_.size();
+    const size_t rank = rank_at(chunk, hop);
+    const size_t next = rank_at(chunk, hop + 1);
+    packets(chunk, [&](size_t at, size_t in_slot, size_t count) {
+      const float* own = &in_[rank][at];
+      if (hop == 1) {  // two ranks need no slot
+        if (ranks > 2) std::memcpy(&slot(next, hop + 1)[in_slot], own, count * sizeof(float));
+        return;
+      }
+      const float* partial = ranks > 2 ? &slot(rank, hop)[in_slot] : &in_[1 - rank][at];
+      fold(partial, own, hop == ranks ? &out_[rank][at] : &slot(next, hop + 1)[in_slot], count);
+    });
+  }
+
+  void gather(size_t chunk, size_t hop) {
+    const Floats& from = out_[rank_at(chunk, hop - 1)];
+    Floats& to = out_[rank_at(chunk, hop)];
+    packets(chunk, [&](size_t at, size_t /*in_slot*/, size_t count) {
+      std::memcpy(&to[at], &from[at], count * sizeof(float));
+    });
+  }
+
+  size_t packet_;
+  std::vector<Floats> in_;
+  std::vector<Floats> out_;
+  std::vector<Floats> slots_;
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
   constexpr int kRounds = 5;
-  if (argc != 3) return 2;
+  if (argc != 3 && argc != 4) return 2;
   const size_t count = std::strtoull(argv[1], nullptr, 0) / sizeof(float);
-  const size_t chunk = std::strtoull(argv[2], nullptr, 0) / sizeof(float);
-  if (count < 2 || chunk == 0) return 2;
-  Floats in[2] = {Floats(count, 1.0f), Floats(count, 2.0f)};
-  Floats out[2] = {Floats(count), Floats(count)};
+  const size_t packet = std::strtoull(argv[2], nullptr, 0) / sizeof(float);
+  const size_t ranks = argc == 4 ? std::strtoull(argv[3], nullptr, 0) : 2;
+  if (ranks < 2 || count < ranks || packet == 0) return 2;
+  Replay replay(ranks, count, packet);
   int64_t best = INT64_MAX;
   for (int round = 0; round <= kRounds; ++round) {  // the first warms up
     const auto start = std::chrono::steady_clock::now();
-    all_reduce(in, out, chunk);
+    replay.all_reduce();
     const auto time = std::chrono::steady_clock::now() - start;
     if (round > 0) {
       best = std::min<int64_t>(best,
                                std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
     }
   }
-  if (out[0][0] != 3.0f || out[1][count - 1] != 3.0f) return 1;
+  if (!replay.right()) return 1;
   std::printf("%lld\n", static_cast<long long>(best));
   return 0;
 }

@@ -277,16 +277,46 @@ TEST(Bootstrap, GarbageOnThePortIsDropped) {
   EXPECT_TRUE((*peer)->wait_all());
 }
 
-TEST(Bootstrap, WrongWorldOrRankIsRefusedWithAReason) {
-  const uint16_t port = free_port();
-  auto root = Bootstrap::open(options(0, 2, root_on(port)));
-  auto stranger = Bootstrap::open(options(1, 3, root_on(port)));
-  const base::Status status = (*stranger)->wait_all();
-  ASSERT_FALSE(status);
-  EXPECT_NE(status.error().what.find("a world of 3 ranks, the root has 2"), std::string::npos);
-  auto first = Bootstrap::open(options(1, 2, root_on(port)));
-  EXPECT_TRUE((*first)->wait_all());
-  EXPECT_TRUE((*root)->wait_all());
+// What wait_all() says; empty for success.
+std::string meeting(const base::Result<std::unique_ptr<Bootstrap>>& b) {
+  const base::Status status = (*b)->wait_all();
+  return status ? "" : status.error().what;
+}
+
+TEST(Bootstrap, ARankOfAnotherWorldEndsTheJobWithAReason) {
+  const std::string root_id = root_on(free_port());
+  const std::string reason = "a world of 3 ranks, the root has 4";
+  auto root = Bootstrap::open(options(0, 4, root_id));
+  auto early = Bootstrap::open(options(1, 4, root_id));
+  auto stranger = Bootstrap::open(options(2, 3, root_id));
+  EXPECT_EQ(meeting(root), "rank 2 was refused: " + reason);
+  EXPECT_NE(meeting(stranger).find(reason), std::string::npos);
+  auto late = Bootstrap::open(options(3, 4, root_id));
+  EXPECT_NE(meeting(early).find(reason), std::string::npos);
+  EXPECT_NE(meeting(late).find(reason), std::string::npos);
+}
+
+TEST(Bootstrap, TwoRanksOfOneNumberEndTheJob) {
+  const std::string root_id = root_on(free_port());
+  auto root = Bootstrap::open(options(0, 3, root_id));
+  auto first = Bootstrap::open(options(1, 3, root_id));
+  auto second = Bootstrap::open(options(1, 3, root_id));
+  for (const auto* b : {&root, &first, &second}) {
+    EXPECT_NE(meeting(*b).find("rank 1 is already here"), std::string::npos);
+  }
+}
+
+TEST(Bootstrap, TwoRootsEndTheJob) {
+  const std::string root_id = root_on(free_port());
+  auto root = Bootstrap::open(options(0, 3, root_id));
+  auto peer = Bootstrap::open(options(1, 3, root_id));
+  ::usleep(50000);  // the first one has the port
+  BootstrapOptions again = options(0, 3, root_id);
+  again.port_in_use = std::chrono::milliseconds(200);
+  auto second = Bootstrap::open(again);
+  EXPECT_NE(meeting(second).find("is there another rank 0?"), std::string::npos);
+  EXPECT_NE(meeting(root).find("rank 0 is already here"), std::string::npos);
+  EXPECT_NE(meeting(peer).find("rank 0 is already here"), std::string::npos);
 }
 
 TEST(Bootstrap, AKilledPeerIsAnErrorOnEveryRank) {
@@ -340,17 +370,50 @@ TEST(Bootstrap, LeavingInGoodOrderEndsWaits) {
 
 TEST(Bootstrap, MissingPeersWarnAndTimeOut) {
   std::atomic<int> warnings{0};
-  BootstrapOptions o = options(0, 2, "");
-  o.warn_every = std::chrono::milliseconds(100);
-  o.give_up = std::chrono::milliseconds(400);
-  o.log = [&](const std::string& text) {
-    if (text.find("Timeout waiting for incoming connection") == 0) ++warnings;
+  BootstrapOptions o = options(0, 4, root_on(free_port()));
+  o.warn_every = std::chrono::milliseconds(200);
+  o.give_up = std::chrono::milliseconds(900);
+  o.alarm = [&](const std::string& text) {
+    if (text ==
+        "Timeout waiting for incoming connection (waited 0 sec) - retrying; rank 0 of 4 "
+        "waits for ranks 1, 3") {
+      ++warnings;
+    }
   };
+  auto here = Bootstrap::open(options(2, 4, o.root_id));
   auto b = Bootstrap::open(o);
   const base::Status status = (*b)->wait_all();
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, 5);  // NRT_TIMEOUT
   EXPECT_GE(warnings, 2);
+}
+
+TEST(Bootstrap, ARankThatDoesNotContributeIsNamed) {
+  std::atomic<bool> root_said{false};
+  std::atomic<bool> peer_said{false};
+  BootstrapOptions o = options(0, 3, "");
+  o.warn_every = std::chrono::milliseconds(200);
+  o.alarm = [&](const std::string& text) {
+    if (text.find("Timeout waiting for RX") == 0 && text.find("waits for rank 2") != text.npos) {
+      root_said = true;
+    }
+  };
+  BootstrapOptions p = options(1, 3, "");
+  p.warn_every = o.warn_every;
+  p.alarm = [&](const std::string& text) {
+    peer_said = text.find("rank 1 of 3 waits") != text.npos;
+  };
+  auto root = Bootstrap::open(o);
+  auto peer = Bootstrap::open(p);
+  auto silent = Bootstrap::open(options(2, 3, ""));
+  for (const auto* b : {&root, &peer, &silent}) ASSERT_EQ(meeting(*b), "");
+  const auto ticket = (*root)->post({1});
+  ASSERT_TRUE((*peer)->post({2}));
+  for (int i = 0; i < 500 && (!root_said || !peer_said); ++i) ::usleep(10000);
+  EXPECT_TRUE(root_said);
+  EXPECT_TRUE(peer_said);
+  ASSERT_TRUE((*silent)->post({3}));
+  EXPECT_TRUE((*root)->collect(*ticket));
 }
 
 TEST(Bootstrap, ARankThatNeverMetAnyoneCloses) {

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "runtime/collectives/ccl.h"
@@ -26,9 +27,12 @@ struct Case {
   DType dtype = DType::kInt32;
   ReduceOp op = ReduceOp::kAdd;
   uint64_t elements = 0;  // of the input
+  SbufRows input_rows;    // tensors in SBUF
+  SbufRows output_rows;
   std::vector<std::pair<uint32_t, uint32_t>> pairs;
   uint32_t root = 0;
   uint32_t cc_count = 1;
+  uint32_t stream = 0;  // above 0: the CC-core of that number, and a queue and memory of its own
   bool in_place = false;
   bool broadcast = true;
   ScheduleOptions schedule;
@@ -39,13 +43,21 @@ struct Case {
 
 class Bench {
  public:
-  explicit Bench(const Case& c) : c_(c), machine_(c.group.topology.gen, c.seed) {
+  // `shared`: the machine of several operations that run at once.
+  explicit Bench(const Case& c, ReferenceMachine* shared = nullptr)
+      : c_(c),
+        own_machine_(shared == nullptr
+                         ? std::make_unique<ReferenceMachine>(c.group.topology.gen, c.seed)
+                         : nullptr),
+        machine_(shared == nullptr ? *own_machine_ : *shared) {
     const uint64_t size = contract::dtype_size(c.dtype);
     request_.kind = c.kind;
     request_.dtype = c.dtype;
     request_.op = c.op;
     request_.root = c.root;
     request_.pairs = c.pairs;
+    request_.input_rows = c.input_rows;
+    request_.output_rows = c.output_rows;
     request_.input_bytes = c.elements * size;
     request_.output_bytes = c.kind == OpKind::kAllGather       ? request_.input_bytes * ranks()
                             : c.kind == OpKind::kReduceScatter ? request_.input_bytes / ranks()
@@ -59,6 +71,14 @@ class Bench {
 
   // Declares memory, plans and loads all ranks, runs, checks.
   void run() {
+    ASSERT_NO_FATAL_FAILURE(load());
+    ASSERT_TRUE(machine_.run()) << machine_.error << "\n" << text;
+    EXPECT_TRUE(machine_.all_semaphores_zero()) << text;
+    EXPECT_EQ(machine_.notifications.size(), 2u * ranks() * c_.executions);
+    check();
+  }
+
+  void load() {
     ASSERT_NO_FATAL_FAILURE(prepare());
     for (uint32_t r = 0; r < ranks(); ++r) fill(r);
     for (uint32_t r = 0; r < ranks(); ++r) {
@@ -69,9 +89,25 @@ class Bench {
       if (r < 4) text += lowered->describe();
       machine_.load(members_[r], *lowered, c_.executions, options_.triggers);
     }
-    ASSERT_TRUE(machine_.run()) << machine_.error << "\n" << text;
-    EXPECT_TRUE(machine_.all_semaphores_zero()) << text;
-    check();
+  }
+
+  // Results and completions.
+  void check() {
+    total_ = reduces(c_.kind) && c_.kind != OpKind::kPermuteReduce ? total() : Bytes();
+    for (uint32_t rank = 0; rank < ranks(); ++rank) {
+      const bool undefined = c_.kind == OpKind::kReduce && rank != c_.root;
+      // In place, later executions work on the result of earlier ones: only the first is checked.
+      if ((!c_.in_place || c_.executions == 1) && !undefined) {
+        const Bytes is = output(rank);
+        const Bytes wanted = expected(rank);
+        const auto differ = std::mismatch(is.begin(), is.end(), wanted.begin(), wanted.end());
+        EXPECT_EQ(differ.first, is.end())
+            << "rank " << rank << ", byte " << differ.first - is.begin() << "\n"
+            << text;
+      }
+      const Bytes& words = machine_.memory(members_[rank].chip, members_[rank].weights);
+      EXPECT_EQ(words[64], c_.executions) << "completions of rank " << rank;
+    }
   }
 
   // Makes the schedule, learns what it needs, places the ranks.
@@ -111,6 +147,7 @@ class Bench {
 
  private:
   using Bytes = std::vector<uint8_t>;
+  static constexpr uint64_t kSecondHalf = 0x2'0000;  // of a partition
 
   // Input element i of rank r: different for every rank and index.
   void set(uint32_t rank, uint64_t i, uint8_t* to) const {
@@ -133,19 +170,27 @@ class Bench {
     r.lnc = c_.group.topology.lnc;
     r.cc_count = c_.cc_count;
     for (uint32_t i = 0; i < c_.cc_count; ++i) {
-      r.cc[i] = {p.nc * r.map().topsps_per_nc() + i, rank % 3 * 7 + i, 180 - i};
+      r.cc[i] = {p.nc * r.map().topsps_per_nc() + c_.stream + i, rank % 3 * 7 + i, 180 - i};
     }
+    r.queue -= c_.stream;
     r.signals = needs_.signals;
-    const uint64_t base = r.map().hbm_base(r.map().hbm_of_nc(p.nc)) + (p.nc + 1) * 0x4000'0000ull;
+    const uint64_t base = r.map().hbm_base(r.map().hbm_of_nc(p.nc)) + (p.nc + 1) * 0x4000'0000ull +
+                          c_.stream * 0x200'0000ull;
     r.weights = base;
     r.src = base + 0x10'0000;
     r.second = base + 0x2000'0000;
     r.dst = base + 0x1000'0000;
+    if (!c_.input_rows.contiguous()) {
+      r.src = r.map().nc(p.nc).device;
+      r.dst = r.src + kSecondHalf;
+    }
     if (c_.in_place) {
-      r.dst = c_.kind == OpKind::kReduceScatter ? r.src + rank * request_.output_bytes : r.src;
-      if (c_.kind == OpKind::kAllGather) {
-        r.dst = base + 0x10'0000;
-        r.src = r.dst + rank * request_.input_bytes;
+      const uint64_t first = r.src;
+      r.dst = first;
+      if (c_.kind == OpKind::kReduceScatter) {
+        r.dst += c_.input_rows.at(rank * request_.output_bytes);
+      } else if (c_.kind == OpKind::kAllGather) {
+        r.src += c_.output_rows.at(rank * request_.input_bytes);
       }
     }
     r.channel_buffer = base + 0x3000'0000;
@@ -170,20 +215,50 @@ class Bench {
       Bytes all(request_.output_bytes, 0xEE);
       std::copy(input.begin(), input.end(),
                 all.begin() + static_cast<std::ptrdiff_t>(rank * request_.input_bytes));
-      machine_.add_memory(r.chip, r.dst, all);
+      put(r.chip, r.dst, c_.output_rows, all);
     } else {
-      machine_.add_memory(r.chip, r.src, input);
-      if (!c_.in_place) machine_.add_memory(r.chip, r.dst, Bytes(request_.output_bytes, 0xEE));
+      put(r.chip, r.src, c_.input_rows, input);
+      if (!c_.in_place) {
+        put(r.chip, r.dst, c_.output_rows, Bytes(request_.output_bytes, 0xEE));
+      }
     }
     machine_.add_memory(r.chip, r.channel_buffer, Bytes(needs_.channel_bytes, 0xDD));
   }
 
+  // A tensor in SBUF is a piece of memory per partition: a column of rows fills the partitions
+  // before the next one begins. Nothing else of SBUF exists.
+  void put(uint32_t chip, uint64_t base, const SbufRows& rows, const Bytes& bytes) {
+    if (rows.contiguous()) return machine_.add_memory(chip, base, bytes);
+    for (uint32_t p = 0; p < rows.partitions; ++p) {
+      Bytes own;
+      for (uint64_t at = p * rows.bytes; at < bytes.size(); at += rows.partitions * rows.bytes) {
+        const Bytes row = part(bytes, at, rows.bytes);
+        own.insert(own.end(), row.begin(), row.end());
+      }
+      machine_.add_memory(chip, base + p * rows.step * contract::tpb::kPartitionStride, own);
+    }
+  }
+
+  Bytes get(uint32_t chip, uint64_t base, const SbufRows& rows, uint64_t bytes) {
+    if (rows.contiguous()) return machine_.memory(chip, base);
+    Bytes all;
+    for (uint64_t column = 0; all.size() < bytes; ++column) {
+      for (uint32_t p = 0; p < rows.partitions; ++p) {
+        const uint64_t at = base + p * rows.step * contract::tpb::kPartitionStride;
+        const Bytes row = part(machine_.memory(chip, at), column * rows.bytes, rows.bytes);
+        all.insert(all.end(), row.begin(), row.end());
+      }
+    }
+    return all;
+  }
+
   Bytes output(uint32_t rank) {
     const RankResources& r = members_[rank];
-    const uint64_t base = c_.in_place && c_.kind == OpKind::kReduceScatter ? r.src : r.dst;
-    const Bytes& memory = machine_.memory(r.chip, base);
-    const auto begin = memory.begin() + static_cast<std::ptrdiff_t>(r.dst - base);
-    return {begin, begin + static_cast<std::ptrdiff_t>(request_.output_bytes)};
+    if (!c_.in_place || c_.kind != OpKind::kReduceScatter) {
+      return get(r.chip, r.dst, c_.output_rows, request_.output_bytes);
+    }
+    const Bytes all = get(r.chip, r.src, c_.input_rows, request_.input_bytes);
+    return part(all, rank * request_.output_bytes, request_.output_bytes);
   }
 
   Bytes fold(const std::vector<const Bytes*>& parts) const {
@@ -246,27 +321,9 @@ class Bench {
     }
   }
 
-  void check() {
-    total_ = reduces(c_.kind) && c_.kind != OpKind::kPermuteReduce ? total() : Bytes();
-    for (uint32_t rank = 0; rank < ranks(); ++rank) {
-      const bool undefined = c_.kind == OpKind::kReduce && rank != c_.root;
-      // In place, later executions work on the result of earlier ones: only the first is checked.
-      if ((!c_.in_place || c_.executions == 1) && !undefined) {
-        const Bytes is = output(rank);
-        const Bytes wanted = expected(rank);
-        const auto differ = std::mismatch(is.begin(), is.end(), wanted.begin(), wanted.end());
-        EXPECT_EQ(differ.first, is.end())
-            << "rank " << rank << ", byte " << differ.first - is.begin() << "\n"
-            << text;
-      }
-      const Bytes& words = machine_.memory(members_[rank].chip, members_[rank].weights);
-      EXPECT_EQ(words[64], c_.executions) << "completions of rank " << rank;
-    }
-    EXPECT_EQ(machine_.notifications.size(), 2u * ranks() * c_.executions);
-  }
-
   Case c_;
-  ReferenceMachine machine_;
+  std::unique_ptr<ReferenceMachine> own_machine_;
+  ReferenceMachine& machine_;
   OpRequest request_;
   PlanOptions options_;
   Needs needs_;

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "arch/config/embedded.h"
 #include "arch/config/timing.h"
@@ -214,6 +216,42 @@ TEST(Platform, ExampleOfAUser) {
   const base::Status missing = check_timing(*platform, *Timing::load("trn2"));
   ASSERT_FALSE(missing.ok());
   EXPECT_THAT(missing.error().what, HasSubstr("link.sw"));
+}
+
+// What docs/studies.md compares: 64 chips on a switch and in a torus differ in their wiring only.
+TEST(Platform, ExampleOfASwitchHasTheChipsAndTheBandwidthOfTheTorus) {
+  const auto torus = load_platform("trn2-ultraserver");
+  const auto star = load_platform(EXAMPLES "/platforms/switch64.json");
+  ASSERT_TRUE(torus.ok() && star.ok());
+  const auto torus_timing = Timing::load(torus->timing);
+  const auto star_timing = Timing::load(star->timing);
+  ASSERT_TRUE(torus_timing.ok() && star_timing.ok());
+  for (const Parameter& parameter : torus_timing->parameters()) {
+    const auto& all = star_timing->parameters();
+    const auto same = [&](const Parameter& p) {
+      return p.name == parameter.name && p.value == parameter.value;
+    };
+    EXPECT_TRUE(std::any_of(all.begin(), all.end(), same)) << parameter.name;
+  }
+  const auto bytes_per_us = [](const Timing& timing, const std::string& link) {
+    return timing.rate("link." + link + "_gbps_per_dir").bytes_in(1000000);
+  };
+  std::vector<uint64_t> of_torus(torus->chips.size());
+  for (const Edge& edge : torus->edges) {
+    for (const uint32_t chip : {edge.a, edge.b}) {
+      of_torus.at(chip) += bytes_per_us(*torus_timing, edge.link);
+    }
+  }
+  ASSERT_EQ(star->switches.size(), 1u);
+  EXPECT_EQ(star->switches[0].members.size(), torus->chips.size());
+  const uint64_t of_port = bytes_per_us(*star_timing, star->switches[0].link);
+  EXPECT_EQ(of_torus, std::vector<uint64_t>(star->chips.size(), of_port));
+  EXPECT_EQ(star->chip.name, torus->chip.name);
+  EXPECT_EQ(star->chip.lnc_default, torus->chip.lnc_default);
+  ASSERT_EQ(star->chips.size(), torus->chips.size());
+  for (size_t i = 0; i < star->chips.size(); ++i) {
+    EXPECT_EQ(star->chips[i].node, torus->chips[i].node);
+  }
 }
 
 TEST(Platform, LinkClassesNeedARate) {

@@ -63,6 +63,27 @@ TEST(StatusPage, PublishesIntervals) {
   EXPECT_LT(page->clock().busy_wall_ns, 1'000'000'000u);
 }
 
+TEST(StatusPage, WakesPollersOnlyForNews) {
+  auto page = driver::StatusPage::create();
+  ASSERT_TRUE(page.ok());
+  const uint32_t first = page->generation();
+  page->machine_busy();
+  page->machine_idle(0);
+  EXPECT_EQ(page->generation(), first);
+  // What waits for the next request is not forgotten.
+  page->machine_busy();
+  page->machine_idle(base::us(1), true);
+  page->machine_busy();
+  page->machine_idle(base::us(1), true);
+  page->machine_busy();
+  page->machine_idle(0);
+  const uint32_t second = page->generation();
+  EXPECT_NE(second, first);
+  page->machine_busy();
+  page->machine_idle(0);
+  EXPECT_EQ(page->generation(), second);
+}
+
 TEST(StatusPage, ShowsTheTimeOfARequestWithItsAnswer) {
   bench::BatonExecutor executor;
   auto page = driver::StatusPage::create(&executor);

@@ -58,21 +58,31 @@ class Repeat(EndToEnd):
         for run in runs[1:]:
             self.assert_same(runs[0], run)
 
+    def assert_same_with_and_without_payload(self, options, *arguments):
+        run = lambda more: self.run_on([*options, *more], [self.program("nccom-test"), *arguments])
+        real, elided = run([]), run(["--timing-only"])
+        self.assert_ok(real)
+        self.assert_ok(elided)
+        self.assertEqual(real.output, elided.output)
+        for key in COMPARED:
+            self.assertEqual(real.report[key], elided.report[key], key)
+        self.assertEqual(real.report["fidelity"]["elided_bytes"], 0)
+        self.assertGreater(elided.report["fidelity"]["elided_bytes"], 0)
+        counters = {row["name"]: row["value"] for row in real.report["counters"]}
+        for name in ("descriptors", "doorbells", "semaphore_updates", "notifications"):
+            self.assertGreater(counters[name], 0, name)
+
     def test_timing_only_changes_no_time_and_no_count(self):
         for operation in ("allr", "allg", "redsct"):
             with self.subTest(operation=operation):
-                real = self.nccom([], *SWEEP, "-d", "fp32", operation)
-                elided = self.nccom(["--timing-only"], *SWEEP, "-d", "fp32", operation)
-                self.assert_ok(real)
-                self.assert_ok(elided)
-                self.assertEqual(real.output, elided.output)
-                for key in COMPARED:
-                    self.assertEqual(real.report[key], elided.report[key], key)
-                self.assertEqual(real.report["fidelity"]["elided_bytes"], 0)
-                self.assertGreater(elided.report["fidelity"]["elided_bytes"], 0)
-                counters = {row["name"]: row["value"] for row in real.report["counters"]}
-                for name in ("descriptors", "doorbells", "semaphore_updates", "notifications"):
-                    self.assertGreater(counters[name], 0, name)
+                self.assert_same_with_and_without_payload([], "-r", "2", *SWEEP, "-d", "fp32", operation)
+
+    def test_timing_only_changes_nothing_for_many_ranks(self):
+        for operation in ("allr", "alltoall"):
+            with self.subTest(operation=operation):
+                self.assert_same_with_and_without_payload(
+                    ["--platform", "trn2.48xlarge"], "-r", "32", "-b", "256kb", "-e", "256kb", "-n", "2",
+                    "-w", "0", "-d", "bf16", operation)
 
 
 if __name__ == "__main__":

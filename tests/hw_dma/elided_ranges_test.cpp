@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <random>
 
@@ -30,19 +31,25 @@ TEST(ElidedRanges, NeighboursMergeAndHolesSplit) {
   EXPECT_TRUE(ranges.empty());
 }
 
-TEST(ElidedRanges, AgreesWithFlagsPerByte) {
-  constexpr uint64_t kBytes = 64;
+// Over some pages: one without ranges is remembered.
+TEST(ElidedRanges, AgreesWithFlagsPerPiece) {
+  constexpr uint64_t kPieces = 64;
+  constexpr uint64_t kPiece = 160;
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
     hw::ElidedRanges ranges;
-    std::array<bool, kBytes> flags{};
+    std::array<bool, kPieces> flags{};
     for (int step = 0; step < 30; ++step) {
-      const uint64_t begin = random() % kBytes;
-      const uint64_t length = 1 + random() % (kBytes - begin);
+      const uint64_t begin = random() % kPieces;
+      const uint64_t length = 1 + random() % std::min<uint64_t>(kPieces - begin, 24);
       const bool add = random() % 2 == 0;
-      add ? ranges.add(begin, length) : ranges.remove(begin, length);
+      add ? ranges.add(begin * kPiece, length * kPiece)
+          : ranges.remove(begin * kPiece, length * kPiece);
       for (uint64_t i = begin; i < begin + length; ++i) flags[i] = add;
-      for (uint64_t i = 0; i < kBytes; ++i) ASSERT_EQ(ranges.overlaps(i, 1), flags[i]) << i;
+      for (uint64_t i = 0; i < kPieces; ++i) {
+        ASSERT_EQ(ranges.overlaps(i * kPiece, 4), flags[i]) << i;
+        ASSERT_EQ(ranges.overlaps(i * kPiece + kPiece - 1, 1), flags[i]) << i;
+      }
     }
   }
 }

@@ -29,6 +29,8 @@ MachineParams params_of(const std::string& name) {
 // Chips of v2, whose links belong to no S-engine, at 10 GB/s: slower than a DMA engine.
 MachineParams graph(uint32_t chips, const std::vector<std::pair<uint32_t, uint32_t>>& links) {
   MachineParams p;
+  p.timing.link_wire = base::ns(500);
+  p.timing.link_route_extra = base::ns(200);
   p.chips.resize(chips);
   for (const auto& [a, b] : links) p.links.push_back({a, b, {10, 1000}});
   return p;
@@ -243,8 +245,9 @@ TEST(Ports, OtherSEnginesAreReachedOverTheChip) {
   EXPECT_THAT(used(2, 64, 3, 2), UnorderedElementsAre("link.d0-d3", "d3.cross3to2"));
   EXPECT_THAT(used(2, 64, 3, 0), UnorderedElementsAre("link.d0-d3", "d3.cross3to0", "d3.die1to0"));
   EXPECT_THAT(used(0, 0, 3, 3), UnorderedElementsAre("link.d0-d3", "d0.cross0to2", "d0.die0to1"));
-  EXPECT_THAT(used(0, 64, 3, 3), UnorderedElementsAre("link.d0-d3", "d0.cross0to2", "d0.die0to1"))
-      << "to the engine, which has the port";
+  EXPECT_THAT(used(0, 64, 3, 3),
+              UnorderedElementsAre("link.d0-d3", "d0.cross0to2", "d0.die0to1", "d0.diereads0"))
+      << "read by the engine, which has the port";
   // WW: straight through chip 3, in by 3 and out by 0, from one die to the other.
   EXPECT_THAT(used(2, 64, 2, 1),
               UnorderedElementsAre("link.d0-d3", "link.d3-d2", "d3.cross3to0", "d3.die1to0"));
@@ -378,12 +381,17 @@ TEST(Faults, ALinkGoesDownAndUp) {
   }
 }
 
+bool set_up(Links& links, const char* name, bool up) {
+  const auto ends = links.ends_of(name);
+  return ends && links.set_up(ends->first, ends->second, up);
+}
+
 // Reads need the way back, and routes that pass the link are lost with it; a reset frees a queue.
 TEST(Faults, RoutesAreFixed) {
   NetBench b(graph(4, {{0, 1}, {1, 2}, {2, 3}, {3, 0}}));
   const bool by_one = b.links->way(0, 2, 0).hops[0] == b.links->resource("link.d0-d1");
   EXPECT_FALSE(b.links->set_up(0, 2, false)) << "no such link";
-  ASSERT_TRUE(b.links->set_up(by_one ? "link.d2-d1" : "link.d2-d3", false));
+  ASSERT_TRUE(set_up(*b.links, by_one ? "link.d2-d1" : "link.d2-d3", false));
   EXPECT_EQ(b.fabric(0).reach(b.hbm(2, 0), 4), Space::kNoLink) << "though the ring has another way";
   EXPECT_EQ(b.fabric(0).reach(b.hbm(by_one ? 1 : 3, 0), 4), Space::kHbm);
   auto q = b.queue(0, 0);
@@ -396,7 +404,7 @@ TEST(Faults, RoutesAreFixed) {
   b.ring(q);
   b.run();
   EXPECT_EQ(b.bytes_of(by_one ? "link.d1-d0" : "link.d3-d0"), kBytes);
-  ASSERT_TRUE(b.links->set_up(by_one ? "link.d1-d2" : "link.d3-d2", true));
+  ASSERT_TRUE(set_up(*b.links, by_one ? "link.d1-d2" : "link.d3-d2", true));
   EXPECT_EQ(b.fabric(0).reach(b.hbm(2, 0), 4), Space::kHbm);
 }
 

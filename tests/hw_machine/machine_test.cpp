@@ -135,6 +135,8 @@ TEST(Machine, BarriersOpenWhenTheMachineRests) {
             "d0.cc0 waits for barrier cell 0 of d0.cc2, where 1 of 2 have arrived, in operation 0 "
             "at record 0");
   base::Ps task_end = 0;
+  base::Ps planned = 0;
+  b.machine.after_release(base::ns(50), [&] { planned = b.machine.now(); });
   load_cc(b, 3, {rec(Op::kBarrier, 2, cell), rec(Op::kSemAdd, 1, count), rec(Op::kDone)});
   // Something else is still going on: the barrier waits for it.
   EXPECT_EQ(b.run_task([&] {
@@ -147,6 +149,7 @@ TEST(Machine, BarriersOpenWhenTheMachineRests) {
   EXPECT_EQ(b.machine.barrier_releases(), 1u);
   // 100 ns to open, 20 for the record, 20 for the add, 20 for DONE.
   EXPECT_EQ(b.machine.now() - task_end, base::ns(160));
+  EXPECT_EQ(planned - task_end, base::ns(50));
   EXPECT_TRUE(b.machine.who_waits().empty());
 }
 

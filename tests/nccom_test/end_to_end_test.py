@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """nccom-test on an emulated trn1.2xlarge: checked data for every operation and both algorithms, times
-that neither --check nor --timing-only nor a second run changes, two processes, argument errors.
+that neither --check nor --timing-only nor a second run changes, many processes, argument errors.
 
 usage: end_to_end_test.py <directory with soma and nccom-test>"""
 import json
@@ -83,9 +83,81 @@ class EndToEnd(unittest.TestCase):
             self.assertEqual(code, 2)
             self.assertIn("entry 0: send_counts has 1 elements, expected 2", err)
 
+    def all_good(self, lines, **more):
+        """Command lines of nccom-test, one after the other on one machine."""
+        script = "set -e; " + "; ".join(f"{NCCOM} {line}" for line in lines)
+        code, out, err = run([], command=["sh", "-c", script], **more)
+        self.assertEqual(code, 0, out + err)
+        self.assertEqual(out.count("Avg bus bandwidth:\t"), len(lines), out)
+        return out
+
+    def refused(self, line, text, **more):
+        code, out, err = run(words(f"-b 4096 -e 4096 -n 1 -w 0 {line}"), platform="trn1.32xlarge", **more)
+        self.assertEqual(code, 1, out + err)
+        self.assertIn("NRT_INVALID (2)", err)
+        self.assertIn(text, out)
+
+    def test_own_operations(self):
+        """Operations of this project, with a root that is not the first rank, late ranks, two channels."""
+        common = "-r 8 -b 8192 -e 8192 -n 2 -w 1 -d bf16 -c"
+        self.all_good([f"{common} {line}" for line in (
+            "bcast --x-root 5", "reduce --x-root 3 --x-reduction max", "barrier --x-skew 500",
+            "permute_reduce --x-reduction min", "permute_implicit --x-channels 2",
+            "permute_reduce_implicit --x-channels 2 --data-parallel-dimension 4",
+            "allr --x-skew 500", "alltoall --x-skew 500", "bcast --x-skew 500 --x-root 7")],
+            platform="trn1.32xlarge")
+
+    def test_in_place(self):
+        common = "-r 8 -b 8192 -e 8192 -n 2 -w 1 -d int32 -c --x-in-place"
+        self.all_good([f"{common} {line}" for line in (
+            "allr", "allg", "redsct", "permute", "permimp", "bcast", "reduce --x-root 2",
+            "allg --coalesced-cc-size-ratio [1,2,1]", "redsct --coalesced-cc-size-ratio [1,2,1]")],
+            platform="trn2.48xlarge")
+
+    def test_a_late_rank_is_what_a_barrier_waits_for(self):
+        times = [float(words(line)[3]) for line in self.all_good(
+            [f"-r 4 -n 1 -w 0 -c barrier --x-skew {skew}" for skew in (0, 1000)],
+            platform="trn2.3xlarge").splitlines() if " uint8 " in line]
+        self.assertGreater(times[1], 10 * times[0])
+
+    def test_several_communicators_in_one_program(self):
+        groups = {"pairs": [[0, 1], [2, 3], [4, 5], [6, 7]], "halves": [[0, 2, 4, 6], [7, 5, 3, 1]]}
+        with tempfile.TemporaryDirectory() as directory:
+            for name, lists in groups.items():
+                with open(os.path.join(directory, name), "w", encoding="ascii") as file:
+                    json.dump({"replica_groups": [lists]}, file)
+            streams = [{"operation": operation, "custom_replica_groups": os.path.join(directory, name)}
+                       for operation, name in (("redsct", "pairs"), ("bcast", "halves"))]
+            path = os.path.join(directory, "streams")
+            with open(path, "w", encoding="ascii") as file:
+                json.dump({"streams": streams}, file)
+            out = self.good(words(f"-r 8 -b 4096 -e 4096 -n 3 -w 1 -d int16 -c --streams-json {path}"),
+                            platform="trn1.32xlarge")
+        self.assertEqual(out.count("Avg bus bandwidth:"), 2, out)
+
+    def test_refusals_of_the_runtime(self):
+        self.refused("-r 8 -d int32 --x-in-place alltoall", "source and destination of rank 0 overlap")
+        self.refused("-r 8 -d int32 --x-in-place permred", "source and destination of rank 0 overlap")
+        self.refused("-r 8 -d fp32 --x-channels 3 permimp", "channel 2 over 8 ranks, whose group has 2")
+        self.refused("-r 8 -d fp32 --x-reduction fma allr", "reduction FMA in a collective")
+        self.refused("-r 6 allr", "of 6 ranks on trn1; legal sizes: 1, 2, 4, 8, 16, 32",
+                     env={"NCCOM_CC_STRICT": "1"})
+        self.refused(f"-r 32 --custom-src-target-pairs {self.far_pairs()} permute",
+                     "permute: no direct link from rank 0 to rank 20", env={"NCCOM_CC_STRICT": "1"})
+        self.refused("-r 2 allr", "NCCOM_CC_STRICT is 'yes'; it can be 0 or 1",
+                     env={"NCCOM_CC_STRICT": "yes"})
+
+    def far_pairs(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        path = os.path.join(directory.name, "pairs")
+        with open(path, "w", encoding="ascii") as file:
+            json.dump({"src_target_pairs": [[[0, 20], [20, 0]]]}, file)
+        return path
+
     def test_types(self):
-        for dtype in ("uint8", "int8", "fp8", "int16", "fp16", "uint32", "fp32"):
-            self.good(words(f"-r 2 -b 3000 -e 3000 -n 1 -w 0 -d {dtype} -c allr"))
+        types = ("uint8", "int8", "fp8", "int16", "fp16", "uint32", "fp32", "fp8e3", "fp8e5", "int64", "uint64")
+        self.all_good([f"-r 2 -b 3000 -e 3000 -n 1 -w 0 -d {dtype} -c allr" for dtype in types])
         self.good(words("-r 2 -b 3000 -e 3000 -n 1 -w 0 -d int32 -c all_ones redsct"))
 
     def test_nothing_but_the_machine_changes_times(self):
@@ -98,21 +170,29 @@ class EndToEnd(unittest.TestCase):
     def test_repeated_executions_of_one_neff(self):
         self.good(words("-r 2 -b 4096 -e 4096 -n 2 -w 1 -I 8 -W 1 -d int32 -c -t avg p50 allr"))
 
-    def test_two_processes(self):
-        with tempfile.TemporaryDirectory() as directory:
-            one = (f"{NCCOM} -r 2 --x-rank-start $R --x-local-ranks 1 -b 1kb -e 1mb -f 32 -n 3 -w 1 -d bf16 -c "
-                   f"allr >{directory}/$R")
-            script = (f"export NEURON_RT_ROOT_COMM_ID=127.0.0.1:$P; "
-                      f"R=0 NEURON_RT_VISIBLE_CORES=0 bash -c '{one}' & first=$!; R=1 NEURON_RT_VISIBLE_CORES=1 bash -c '{one}' "
-                      f"|| exit 9; wait $first")
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                port = probe.getsockname()[1]
-            code, out, err = run([], command=["bash", "-c", script], env={"P": str(port)})
+    def processes(self, count, line, platform):
+        """`count` processes of one rank; the table that the process of rank 0 prints."""
+        with tempfile.TemporaryDirectory() as directory, socket.socket() as probe:
+            one = (f"NEURON_RT_VISIBLE_CORES=$R {NCCOM} -r {count} --x-rank-start $R --x-local-ranks 1 {line} "
+                   f">{directory}/$R & all=\"$all $!\"")
+            script = (f"export NEURON_RT_ROOT_COMM_ID=127.0.0.1:$P; for R in $(seq 0 {count - 1}); do {one}; done; "
+                      f"for one in $all; do wait $one || exit 9; done")
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+            probe.close()
+            code, out, err = run([], command=["bash", "-c", script], env={"P": str(port)}, platform=platform)
             self.assertEqual(code, 0, out + err)
             with open(os.path.join(directory, "0"), encoding="ascii") as file:
-                table = file.read()
-        self.assertEqual(table, self.good(words("-r 2 -b 1kb -e 1mb -f 32 -n 3 -w 1 -d bf16 allr")))
+                return file.read()
+
+    def test_two_processes(self):
+        line = "-b 1kb -e 1mb -f 32 -n 3 -w 1 -d bf16 allr"
+        self.assertEqual(self.processes(2, "-c " + line, "trn1.2xlarge"), self.good(words("-r 2 " + line)))
+
+    def test_many_processes(self):
+        line = "-b 4096 -e 4096 -n 2 -w 0 -d int32 allr"
+        self.assertEqual(self.processes(32, "-c " + line, "trn2.48xlarge"),
+                         self.good(words("-r 32 " + line), platform="trn2.48xlarge"))
 
     def test_errors(self):
         code, out, err = run(words("-r 2 nothing"))

@@ -49,5 +49,24 @@ TEST(Events, RefusesWhatCannotBeTimed) {
   EXPECT_TRUE(parse_events("{\"events\":[]}")->empty());
 }
 
+TEST(Events, BarriersEndAfterTheLastOneBegins) {
+  Options o;
+  o.ranks = 4;
+  o.groups = {{0, 1}, {2, 3}};
+  o.operation = Operation::kBarrier;
+  o.check = Check::kRandom;
+  std::vector<OpTimes> events = {{0, 0, 0, 0, 100, 400, ""},
+                                 {1, 0, 0, 0, 300, 400, ""},
+                                 {2, 0, 0, 0, 900, 950, ""},
+                                 {3, 0, 0, 0, 910, 950, ""}};
+  EXPECT_TRUE(check_barriers({o}, events));
+  events[0].stop_ps = 299;
+  const base::Status early = check_barriers({o}, events);
+  ASSERT_FALSE(early);
+  EXPECT_NE(early.error().message().find("ends on a rank 1 ps before"), std::string::npos);
+  o.check = Check::kOff;
+  EXPECT_TRUE(check_barriers({o}, events));
+}
+
 }  // namespace
 }  // namespace nccom

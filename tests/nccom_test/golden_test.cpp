@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <set>
@@ -12,11 +13,12 @@ namespace {
 
 using contract::DType;
 
-constexpr DataType kAll[] = {{"uint8", DType::kUint8, ""}, {"int8", DType::kInt8, ""},
-                             {"fp8", DType::kFp8E4, ""},   {"uint16", DType::kUint16, ""},
-                             {"int16", DType::kInt16, ""}, {"fp16", DType::kFp16, ""},
-                             {"bf16", DType::kBf16, ""},   {"uint32", DType::kUint32, ""},
-                             {"int32", DType::kInt32, ""}, {"fp32", DType::kFp32, ""}};
+constexpr DataType kAll[] = {
+    {"uint8", DType::kUint8, ""},   {"int8", DType::kInt8, ""},     {"fp8", DType::kFp8E4, ""},
+    {"uint16", DType::kUint16, ""}, {"int16", DType::kInt16, ""},   {"fp16", DType::kFp16, ""},
+    {"bf16", DType::kBf16, ""},     {"uint32", DType::kUint32, ""}, {"int32", DType::kInt32, ""},
+    {"fp32", DType::kFp32, ""},     {"fp8e3", DType::kFp8E3, ""},   {"fp8e5", DType::kFp8E5, ""},
+    {"int64", DType::kInt64, ""},   {"uint64", DType::kUint64, ""}};
 
 Options options(Operation operation, const DataType& type, uint32_t ranks) {
   Options o;
@@ -43,7 +45,7 @@ TEST(Golden, InputsDifferByRankIndexAndSeed) {
     for (int i = 0; i < 64; ++i) {
       distinct.insert(std::string(reinterpret_cast<char*>(a.data()) + i * width, width));
     }
-    EXPECT_GT(distinct.size(), 32u) << type.name;
+    EXPECT_GT(distinct.size(), 20u) << type.name;
     o.seed = 43;
     make_input(o, 0, 0, 64, d.data());
     EXPECT_NE(a, d);
@@ -130,8 +132,8 @@ TEST(Golden, MovingOperations) {
   EXPECT_EQ(reinterpret_cast<const uint32_t*>(swapped.data())[1], input_element(o, 0, 1));
   o.operation = Operation::kSendRecv;
   o.pairs = {{0, 1}};
-  EXPECT_TRUE(receives(o, 1));
-  EXPECT_FALSE(receives(o, 0));
+  EXPECT_TRUE(receives(o, {0, 1}, 1));
+  EXPECT_FALSE(receives(o, {0, 1}, 0));
 }
 
 TEST(Golden, PartsAreOperationsOfTheirOwn) {
@@ -147,7 +149,8 @@ TEST(Golden, PartsAreOperationsOfTheirOwn) {
 }
 
 TEST(Golden, CodecRoundTrips) {
-  for (const DType dtype : {DType::kFp8E4, DType::kFp16, DType::kBf16}) {
+  for (const DType dtype :
+       {DType::kFp8E3, DType::kFp8E4, DType::kFp8E5, DType::kFp16, DType::kBf16}) {
     const uint32_t width = contract::dtype_size(dtype);
     for (uint32_t bits = 0; bits < (1u << (8 * width)); ++bits) {
       uint8_t raw[4] = {};
@@ -166,6 +169,70 @@ TEST(Golden, CodecRoundTrips) {
   EXPECT_EQ(f, 0.1f);
   encode(DType::kBf16, 1.00390625, raw);  // half way between 1 and 1.0078125: to even
   EXPECT_EQ(decode(DType::kBf16, raw), 1.0);
+}
+
+TEST(Golden, MaximumAndMinimumAreExact) {
+  for (const DataType& type : kAll) {
+    Options o = options(Operation::kAllReduce, type, 3);
+    const uint32_t width = contract::dtype_size(type.code);
+    for (const contract::ReduceOp op : {contract::ReduceOp::kMax, contract::ReduceOp::kMin}) {
+      o.reduction = op;
+      std::vector<uint8_t> out = expected_output(o, {0, 1, 2}, 0, 100 * width);
+      EXPECT_FALSE(compare(o, {0, 1, 2}, 0, 100 * width, out.data())) << type.name;
+      for (uint64_t i = 0; i < 100; ++i) {
+        uint8_t raw[3][8] = {};
+        for (uint32_t r = 0; r < 3; ++r) make_input(o, r, i, 1, raw[r]);
+        const auto less = [&](const uint8_t* a, const uint8_t* b) {
+          return decode(type.code, a) < decode(type.code, b);
+        };
+        const uint8_t* last = op == contract::ReduceOp::kMax
+                                  ? *std::max_element(std::begin(raw), std::end(raw), less)
+                                  : *std::min_element(std::begin(raw), std::end(raw), less);
+        EXPECT_EQ(decode(type.code, out.data() + i * width), decode(type.code, last)) << type.name;
+      }
+      out[0] = static_cast<uint8_t>(out[0] ^ 1);
+      EXPECT_TRUE(compare(o, {0, 1, 2}, 0, 100 * width, out.data())) << type.name;
+    }
+  }
+}
+
+TEST(Golden, RootedOperations) {
+  Options o = options(Operation::kBroadcast, {"uint32", DType::kUint32, "uint32"}, 3);
+  o.root = 2;
+  const std::vector<uint8_t> out = expected_output(o, {4, 5, 6}, 4, 8);
+  EXPECT_EQ(reinterpret_cast<const uint32_t*>(out.data())[1], input_element(o, 6, 1));
+  o.operation = Operation::kReduce;
+  EXPECT_TRUE(receives(o, {4, 5, 6}, 6));
+  EXPECT_FALSE(receives(o, {4, 5, 6}, 4));
+  EXPECT_EQ(expected_output(o, {4, 5, 6}, 6, 4),
+            expected_output(options(Operation::kAllReduce, o.dtype, 3), {4, 5, 6}, 6, 4));
+}
+
+// Whose data came is read off the data, part by part; data of nobody is a mismatch.
+TEST(Golden, RingPermutesTellTheirSources) {
+  Options o = options(Operation::kPermuteReduceImplicit, {"fp16", DType::kFp16, "float16"}, 3);
+  o.parts = {1, 1};
+  Options explicit_pairs = o;
+  explicit_pairs.operation = Operation::kPermuteReduce;
+  const std::vector<uint32_t> group{0, 1, 2};
+  explicit_pairs.pairs = {{1, 0}};
+  std::vector<uint8_t> out = expected_output(explicit_pairs, group, 0, 800);
+  explicit_pairs.pairs = {{2, 0}};
+  const std::vector<uint8_t> other = expected_output(explicit_pairs, group, 0, 800);
+  std::copy(other.begin() + 400, other.end(), out.begin() + 400);
+  const std::vector<Source> sources = sources_of(o, group, 0, 800, out.data());
+  ASSERT_EQ(sources.size(), 2u);
+  EXPECT_EQ(sources[0].rank, 1u);
+  EXPECT_EQ(sources[1].rank, 2u);
+  EXPECT_TRUE(sources[0].certain && sources[1].certain);
+  EXPECT_FALSE(compare(o, group, 0, 800, out.data()));
+  out[798] = static_cast<uint8_t>(out[798] ^ 0xFF);
+  out[799] = static_cast<uint8_t>(out[799] ^ 0x40);
+  EXPECT_TRUE(compare(o, group, 0, 800, out.data()));
+  o.check = Check::kAllOnes;
+  std::vector<uint8_t> twos(800);
+  for (size_t i = 0; i < twos.size(); i += 2) encode(DType::kFp16, 2, twos.data() + i);
+  EXPECT_FALSE(sources_of(o, group, 0, 800, twos.data())[0].certain);  // all look alike
 }
 
 }  // namespace

@@ -97,7 +97,12 @@ TEST(Options, Refusals) {
   refused("-r 2 allr -t p101", "argument -t/--stats: percentile 'p101' is over 100");
   refused("-r 2 allr -t", "argument -t/--stats: expected at least one argument");
   refused("-r 2 allr --show", "ambiguous option: --show could match --show-algorithm, ");
-  refused("-r 2 allr --sb2sb", "argument --sb2sb: not supported");
+  refused("-r 4 -b 1000 -e 1000 -d fp32 alltoall",
+          "alltoall: a size of 1000 bytes is not divisible by the number of ranks x element size");
+  refused("-r 4 -b 16 -e 40 -i 8 -d fp32 alltoall", "alltoall: a size of 24 bytes");
+  refused("-r 2 allr --slurm-job-id 7", "argument --slurm-job-id: only with -S/--slurm-mode");
+  refused("-r 2 allr -u 8", "argument -u/--slurm-vcpus-per-node: only with -S/--slurm-mode");
+  refused("-r 2 allr -S --slurm-setup-script default", "argument --slurm-setup-script: 'default'");
   refused("-r 2 allr --permute-chain", "argument --permute-chain: not supported");
   refused("-r 3 allr -N 2", "argument -N/--nnodes: 3 ranks do not divide into 2 instances");
   refused("-r 3 allr --data-parallel-dimension 2", "argument --data-parallel-dimension: 3 ranks");
@@ -105,12 +110,28 @@ TEST(Options, Refusals) {
   refused("-r 2 allr --x-rank-start 1 --x-local-ranks 2", "argument --x-local-ranks: ranks 1 to 2");
 }
 
+TEST(Options, Jobs) {
+  const Options o = good(
+      "-r 4 -N 2 -S -u 8 --slurm-setup-script ./set_up --slurm-job-id 77 "
+      "--slurm-use-head-node-neuron-bench --mpi-log-dir logs --benchmark-log-directory there "
+      "--log-level info allr");
+  EXPECT_EQ(o.slurm_cpus, 8u);
+  EXPECT_EQ(o.slurm_script, "./set_up");
+  EXPECT_EQ(o.slurm_job, "77");
+  EXPECT_TRUE(o.slurm_copy);
+  EXPECT_EQ(o.mpi_log_dir, "logs");
+  EXPECT_EQ(o.log_dir, "there");
+  EXPECT_EQ(o.log_level, "info");
+  EXPECT_EQ(good("-r 2 -S --slurm-job-id alloc allr").slurm_job, "");
+  EXPECT_EQ(size_list(good("-r 4 -b 16 -e 48 -i 16 -d fp32 alltoall")).size(), 3u);
+}
+
 TEST(Options, HelpAndVersionSucceed) {
   const Parsed help = parse_line("--help");
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_FALSE(help.proceed);
   EXPECT_NE(help.text.find("--nworkers"), std::string::npos);
-  EXPECT_EQ(help.text.find("--sb2sb"), std::string::npos);
+  EXPECT_EQ(help.text.find("--permute-chain"), std::string::npos);
   EXPECT_EQ(parse_line("--version").exit_code, 0);
 }
 
@@ -181,7 +202,7 @@ TEST(Options, StreamsTakeWhatTheyDoNotSayFromTheCommandLine) {
       file_with("streams.json",
                 "{\"streams\": [{\"operation\": \"allr\", \"datatype\": \"bf16\"},"
                 " {\"operation\": \"allg\", \"minbytes\": \"1kb\", \"maxbytes\": 1024,"
-                " \"ops_per_iter\": 2}]}");
+                " \"ops_per_iter\": 2, \"priority\": 3}]}");
   const Parsed p = parse_line("-r 4 -b 4kb -e 8kb -f 2 --streams-json " + file);
   ASSERT_TRUE(p.proceed) << p.text;
   ASSERT_EQ(p.streams.size(), 2u);
@@ -190,12 +211,27 @@ TEST(Options, StreamsTakeWhatTheyDoNotSayFromTheCommandLine) {
   EXPECT_EQ(p.streams[1].operation, Operation::kAllGather);
   EXPECT_EQ(p.streams[1].min_bytes, 1024u);
   EXPECT_EQ(p.streams[1].ops_per_iter, 2u);
+  EXPECT_EQ(p.streams[0].priority, 0u);
+  EXPECT_EQ(p.streams[1].priority, 3u);
   EXPECT_EQ(p.streams[1].step_factor, 2u);
   refused("-r 4 --streams-json " + file_with("none.json", "{\"streams\": []}"),
           "argument --streams-json: ");
   refused("-r 4 --streams-json " +
               file_with("what.json", "{\"streams\": [{\"operation\": \"allr\", \"bogus\": 1}]}"),
           "unrecognized arguments: --bogus 1");
+  const std::string lists =
+      "{\"operation\": \"allr\", \"iters\": 3, \"neff_iters\": 2, \"neff_warmup_iters\": 1,"
+      " \"stats\": [\"avg\", \"p99\"], \"coalesced_cc_size_ratio\": [1, 2]}";
+  const Parsed job =
+      parse_line("-r 4 --streams-json " + file_with("job.json", "{\"streams\": [" + lists + "]}"));
+  ASSERT_TRUE(job.proceed) << job.text;
+  EXPECT_EQ(job.streams[0].neff_iterations, 2u);
+  EXPECT_EQ(job.streams[0].stats.size(), 2u);
+  EXPECT_EQ(job.streams[0].parts.size(), 2u);
+  refused("-r 4 allr --streams-json " +
+              file_with("two.json", "{\"streams\": [" + lists + ", {\"operation\": \"allr\"}]}"),
+          "argument --streams-json: the streams differ in 'iters'");
+  refused("-r 4 --x-priority 4 allr", "argument --x-priority: must be 0 to 3");
 }
 
 TEST(Options, PartsKeepTheRatioAndTheSum) {
@@ -213,6 +249,35 @@ TEST(Options, HostsEndWhereTheOperationBegins) {
   EXPECT_EQ(o.hosts, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(o.operation, Operation::kAllReduce);
   EXPECT_EQ(o.nodes, 2u);
+}
+
+TEST(Options, OwnOperationsAndOptions) {
+  EXPECT_EQ(good("-r 4 bcast --x-root 3").root, 3u);
+  EXPECT_EQ(good("-r 4 broadcast").operation, Operation::kBroadcast);
+  EXPECT_EQ(good("-r 4 reduce --x-reduction max").reduction, contract::ReduceOp::kMax);
+  EXPECT_EQ(good("-r 4 permred").pairs, (Pairs{{0, 1}, {1, 2}, {2, 3}, {3, 0}}));
+  EXPECT_EQ(good("-r 4 permute --data-parallel-dimension 2").pairs,
+            (Pairs{{0, 1}, {1, 0}, {2, 3}, {3, 2}}));
+  EXPECT_TRUE(good("-r 4 permimp").pairs.empty());  // the runtime's choice
+  EXPECT_EQ(good("-r 4 permredimp --x-channels 3").parts, (std::vector<uint32_t>{1, 1, 1}));
+  EXPECT_TRUE(good("-r 4 allr --x-in-place").unique_buffers);
+  EXPECT_EQ(good("-r 4 allr -d int64 --x-skew 7").skew, 7u);
+  EXPECT_TRUE(good("-r 4 --x-matrix").matrix);
+  refused("-r 4 bcast --x-root 4", "argument --x-root: 4 of groups of 4 ranks");
+  refused("-r 4 bcast --data-parallel-dimension 2 --x-root 2", "argument --x-root: 2 of groups");
+  refused("-r 4 allr --x-channels 2", "argument --x-channels: only for permute_implicit");
+  refused("-r 4 permimp --x-channels 5", "argument --x-channels: must be 1 to 4, not 5");
+  refused("-r 4 permimp --coalesced-cc-size-ratio [1,1]", "argument --coalesced-cc-size-ratio");
+  refused("-r 4 barrier --x-in-place", "argument --x-in-place: a barrier has no buffers");
+  refused("-r 4 allr --x-reduction xor", "argument --x-reduction: invalid choice: 'xor'");
+}
+
+TEST(Options, SizesOfOwnOperations) {
+  EXPECT_EQ(size_list(good("-r 4 barrier -b 1kb -e 1mb")), (std::vector<uint64_t>{0}));
+  Options o = good("-r 4 permredimp --x-channels 3 -d fp32 -b 4 -e 4");
+  EXPECT_EQ(size_list(o), (std::vector<uint64_t>{12}));  // an element on each channel
+  EXPECT_EQ(input_bytes(o, 12), 24u);                    // two sources
+  EXPECT_EQ(output_bytes(o, 12), 12u);
 }
 
 }  // namespace

@@ -154,5 +154,67 @@ TEST(Program, DataParallelGroups) {
   EXPECT_EQ(neff->subgraphs[0].cc.groups[0].lists, (std::vector<neff::RankList>{{0, 1}, {2, 3}}));
 }
 
+TEST(Program, OwnOperations) {
+  for (const Operation operation :
+       {Operation::kBroadcast, Operation::kReduce, Operation::kBarrier, Operation::kPermuteReduce,
+        Operation::kPermuteImplicit, Operation::kPermuteReduceImplicit}) {
+    std::vector<Options> streams{options(operation, Check::kRandom)};
+    Options& o = streams[0];
+    o.root = rooted(operation) ? 1 : 0;
+    o.reduction = contract::ReduceOp::kMin;
+    if (operation == Operation::kPermuteReduce) o.pairs = {{0, 1}, {1, 0}};
+    if (ring_permute(operation)) o.parts = {1, 1};
+    const auto program = make_program(workload(streams, size_list(o).front(), 3));
+    ASSERT_TRUE(program) << program.error().message();
+    const auto neff = load(*program);
+    ASSERT_TRUE(neff) << neff.error().message();
+    const auto& ops = neff->subgraphs[0].collectives;
+    ASSERT_EQ(ops.size(), 3 * o.parts.size());
+    EXPECT_EQ(ops[0].root, o.root);
+    EXPECT_EQ(ops[0].reduce, reduces(operation) ? neff::ReduceOp::kMin : neff::ReduceOp::kNone);
+    EXPECT_EQ(ops[0].source_bytes, operation == Operation::kBarrier ? 0 : ops[0].destination_bytes);
+    EXPECT_EQ(ops[0].second_source.has_value(), two_sources(operation));
+    if (two_sources(operation)) {
+      EXPECT_EQ(ops[0].second_source_offset, ops[0].source_bytes);
+    }
+    EXPECT_EQ(ops.back().channel_id, ring_permute(operation) ? 1u : 0u);
+    neff::CollectiveContext context;
+    context.present = true;
+    context.world_size = 2;
+    EXPECT_TRUE(neff::check_context(*neff, context));
+  }
+}
+
+// In place source and destination are one buffer, each rank's part where the table of
+// collectives.md 1.3 has it.
+TEST(Program, InPlace) {
+  const std::pair<Operation, std::pair<uint64_t, uint64_t>> cases[] = {
+      {Operation::kAllReduce, {0, 0}},
+      {Operation::kAllGather, {2048, 0}},
+      {Operation::kReduceScatter, {0, 2048}}};
+  for (const auto& [operation, offsets] : cases) {
+    std::vector<Options> streams{options(operation, Check::kRandom)};
+    streams[0].in_place = streams[0].unique_buffers = true;
+    const auto program = make_program(workload(streams, 4096, 2), 1);
+    ASSERT_TRUE(program) << program.error().message();
+    const auto neff = load(*program);
+    ASSERT_TRUE(neff) << neff.error().message();
+    const auto& ops = neff->subgraphs[0].collectives;
+    EXPECT_EQ(ops[0].source, ops[0].destination);
+    EXPECT_NE(ops[0].source, ops[1].source);
+    EXPECT_EQ(ops[0].source_offset, offsets.first);
+    EXPECT_EQ(ops[0].destination_offset, offsets.second);
+  }
+}
+
+TEST(Program, SkewDelaysByRank) {
+  std::vector<Options> streams{options(Operation::kBarrier, Check::kOff)};
+  streams[0].skew = 10;
+  const Workload work = workload(streams, 0, 1);
+  EXPECT_EQ(assembler_text(work, 0).find("idle"), std::string::npos);
+  EXPECT_NE(assembler_text(work, 3).find("REGISTER_MOVE dst=r1 src=30\n"), std::string::npos);
+  EXPECT_TRUE(make_program(work, 3));
+}
+
 }  // namespace
 }  // namespace nccom

@@ -122,6 +122,20 @@ TEST(Json, OptionalColumnsAndConfiguration) {
   EXPECT_NEAR(0.2048 * 5.0 * 1000, 1024, 1e-9);
 }
 
+TEST(Json, StreamsFollowEachOther) {
+  const Options o = example();
+  const Row small = evaluate(o, measured(1024, {5000000}, "mesh"));
+  const Row large = evaluate(o, measured(2048, {5000000}, "mesh"));
+  const std::string text = json_report({o, o}, {{small, large}, {large}});
+  const size_t first = text.find("\"x_stream\": 0");
+  const size_t second = text.find("\"x_stream\": 0", first + 1);
+  const size_t other = text.find("\"x_stream\": 1");
+  EXPECT_LT(first, second);
+  EXPECT_LT(second, other);
+  EXPECT_NE(other, std::string::npos);
+  EXPECT_EQ(json_report({o}, {{small}}).find("x_stream"), std::string::npos);
+}
+
 TEST(Csv, OneLinePerRow) {
   const Options o = example();
   const std::string text = csv_report({o}, {{evaluate(o, measured(1024, {5000000}, "mesh"))}});

@@ -341,6 +341,11 @@ TEST(Collectives, WhatSomeKindsHaveBesides) {
   EXPECT_TRUE(check_context(*v, {true, 1, 2}).ok());
   expect_error(as_kind("ALL_TO_ALL_V", "metadata_var_id=9").error(), "B-04", 2);
 
+  const auto barrier = as_kind("BARRIER");
+  ASSERT_TRUE(barrier.ok()) << barrier.error().message();
+  EXPECT_EQ(barrier->subgraphs[0].collectives[0].source_bytes, 0u);
+  EXPECT_EQ(barrier->subgraphs[0].collectives[0].destination_bytes, 0u);
+
   const auto rooted = as_kind("BROADCAST", "root=1");
   ASSERT_TRUE(rooted.ok()) << rooted.error().message();
   EXPECT_EQ(rooted->subgraphs[0].collectives[0].root, 1u);

@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <vector>
 
 #include <nrt/nrt.h>
@@ -314,6 +316,17 @@ TEST_F(Execute, LoadErrors) {
   EXPECT_EQ(nrt_load(file.data(), file.size(), 0, -1, &model_), NRT_RESOURCE);
   EXPECT_EQ(fake::live_chunks(), before);
   EXPECT_EQ(model_, nullptr);
+}
+
+TEST_F(Execute, CloseEndsTheWaitForPeers) {
+  setenv("NEURON_RT_ROOT_COMM_ID", "127.0.0.1:1", 1);  // where nobody listens
+  NRT_STATUS status = NRT_SUCCESS;
+  std::thread peer([&] { status = nrt_barrier(0, 1, 2); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  nrt_close();
+  peer.join();
+  EXPECT_EQ(status, NRT_FAILURE);
+  unsetenv("NEURON_RT_ROOT_COMM_ID");
 }
 
 TEST_F(Execute, EngineErrorsBecomeStatusesAndStopTheCore) {

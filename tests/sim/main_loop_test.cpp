@@ -39,6 +39,7 @@ class FakeHardware final : public Hardware, public pcie::HostExecutor {
   uint64_t progress() const override { return progressed; }
   std::vector<std::string> waiting() const override { return {}; }
   base::Status set_link(const std::string&, bool) override { return {}; }
+  base::Status plan_link(const std::string&, bool, base::Ps) override { return {}; }
 
   void spawn(std::string, std::function<void()> task) override {
     tasks_.push_back(std::move(task));

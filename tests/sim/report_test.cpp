@@ -47,7 +47,7 @@ TEST_F(ReportTest, KeysComeInAFixedOrder) {
   for (const auto& [key, value] : json.items()) keys.push_back(key);
   EXPECT_THAT(keys, ElementsAre("schema", "platform", "durations", "timing", "policy", "repeatable",
                                 "timing_only", "slices", "active_ps", "activities", "resources",
-                                "counters", "fidelity", "failure"));
+                                "counters", "fidelity", "faults", "failure"));
   EXPECT_EQ(json["schema"], "report/1");
   EXPECT_EQ(json["platform"], "trn1.2xlarge");
   EXPECT_TRUE(json["failure"].is_null());
@@ -59,11 +59,11 @@ TEST_F(ReportTest, DoesNotDependOnTheOrderOfArrival) {
   a.add_activity("nc0.exec", 9);
   a.add_activity("nc10.exec", 1);
   a.add_activity("nc2.exec", 1);
-  a.add_usage("dma10", 64, 7);
-  a.add_usage("dma2", 1, 1);
-  b.add_usage("dma2", 1, 1);
-  b.add_usage("dma10", 32, 3);
-  b.add_usage("dma10", 32, 4);
+  a.add_usage("dma10", {64, 7});
+  a.add_usage("dma2", {1, 1});
+  b.add_usage("dma2", {1, 1});
+  b.add_usage("dma10", {32, 3});
+  b.add_usage("dma10", {32, 4});
   b.add_activity("nc2.exec", 1);
   b.add_activity("nc10.exec", 1);
   b.add_activity("nc0.exec", 9);
@@ -78,8 +78,8 @@ TEST_F(ReportTest, DoesNotDependOnTheOrderOfArrival) {
 
 TEST_F(ReportTest, UtilisationIsIntegerPartsOfTheActiveTime) {
   Report report = make();
-  report.add_usage("hbm0", 1000, 1);
-  report.add_usage("idle", 0, 0);
+  report.add_usage("hbm0", {1000, 1});
+  report.add_usage("idle", {0, 0});
   auto json = ordered_json::parse(report.to_json());
   EXPECT_EQ(json["resources"].size(), 1u);
   EXPECT_EQ(json["resources"][0]["utilisation_ppm"], 0u);
@@ -88,6 +88,17 @@ TEST_F(ReportTest, UtilisationIsIntegerPartsOfTheActiveTime) {
   json = ordered_json::parse(report.to_json());
   EXPECT_EQ(json["active_ps"], 3u);
   EXPECT_EQ(json["resources"][0]["utilisation_ppm"], 333333u);
+}
+
+TEST_F(ReportTest, LinksTellTheirSignals) {
+  Report report = make();
+  report.add_usage("link.d0-d1", {64, 7, 2});
+  report.add_usage("link.d0-d1", {4, 1, 1});
+  report.add_usage("link.d1-d0", {64, 7});
+  const auto json = ordered_json::parse(report.to_json());
+  EXPECT_EQ(json["resources"][0].dump(),
+            R"({"name":"link.d0-d1","bytes":68,"signals":3,"busy_ps":8,"utilisation_ppm":0})");
+  EXPECT_FALSE(json["resources"][1].contains("signals"));
 }
 
 TEST_F(ReportTest, OverridesAndEstimatesAreNamed) {
@@ -112,6 +123,7 @@ TEST_F(ReportTest, FidelityAndWarnings) {
   report.add_unknown("bar0+0x123", 1, 0);
   report.add_unknown("bar0+0x123", 0, 3);
   report.add_slices(1);
+  report.add_fault("link.d0-d1 down", 1);
   report.set_failure({base::Fault::kProgram, 0, "m0.d0", "bad descriptor"});
   const auto json = ordered_json::parse(report.to_json());
   EXPECT_EQ(json["fidelity"]["exact"].size(), 2u);  // data was not computed
@@ -119,6 +131,7 @@ TEST_F(ReportTest, FidelityAndWarnings) {
   EXPECT_EQ(json["fidelity"]["unknown"].dump(), R"([{"name":"bar0+0x123","reads":1,"writes":3}])");
   EXPECT_EQ(json["fidelity"]["inert_registers"][0]["count"], 68u);
   EXPECT_EQ(json["repeatable"], false);
+  EXPECT_EQ(json["faults"].dump(), R"([{"name":"link.d0-d1 down","count":1}])");
   EXPECT_EQ(json["failure"]["fault"], "program");
   EXPECT_THAT(report.warnings(), ElementsAre(HasSubstr("branch"), HasSubstr("0x77"),
                                              HasSubstr("bar0+0x123"), HasSubstr("1 times")));

@@ -19,6 +19,7 @@ TEST(TimingParams, DefaultsAreThoseOfTrn1) {
   EXPECT_TRUE(same_rate(file.dma_compute, built_in.dma_compute));
   EXPECT_TRUE(same_rate(file.hbm_stack, built_in.hbm_stack));
   EXPECT_TRUE(same_rate(file.core_fabric, built_in.core_fabric));
+  EXPECT_TRUE(same_rate(file.core_reads, built_in.core_reads));
   EXPECT_TRUE(same_rate(file.pcie, built_in.pcie));
   EXPECT_TRUE(same_rate(file.clk_pe, built_in.clk_pe));
   EXPECT_TRUE(same_rate(file.clk_act, built_in.clk_act));

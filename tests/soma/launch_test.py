@@ -182,6 +182,8 @@ class Launch(unittest.TestCase):
         missing = MACHINE.tool("fault", "--link", "0-5", "down")
         self.assertEqual(missing.returncode, 2)
         self.assertIn("no such link", missing.stderr)
+        later = MACHINE.tool("fault", "--link", "0-5", "--after-us", "1", "down")
+        self.assertEqual((later.returncode, later.stderr), (2, missing.stderr))
         self.assertEqual(MACHINE.tool("fault", "--link", "0-1").returncode, 2)
         self.assertEqual(MACHINE.tool("fault", "--name", "none", "--link", "0-1", "up").returncode, 2)
         result = MACHINE.tool("run", "--platform", "trn2.48xlarge", "--", "soma", "fault", "--link",

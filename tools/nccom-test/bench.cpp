@@ -14,6 +14,7 @@
 
 #include "base/fd.h"
 #include "events.h"
+#include "golden.h"
 #include "launch.h"
 #include "program.h"
 #include "rank.h"
@@ -128,9 +129,21 @@ class Bench::Impl {
       return base::Error{base::Fault::kUsage, 1, "nccom-test",
                          "inf2 has no collectives between instances; use -N 1"};
     }
+    if (base::Status status = check_shared(); !status) return status;
+    const bool sbuf =
+        std::any_of(streams_.begin(), streams_.end(), [](const Options& o) { return o.sbuf; });
+    if (sbuf && arch_ != "trn2") {
+      return base::Error{base::Fault::kUnsupported, 1, "nccom-test",
+                         "argument --sb2sb: only on trn2, this is " + arch_};
+    }
     const NRT_STATUS counted = nrt_get_visible_vnc_count(&cores_);
     if (counted != NRT_SUCCESS) return status_error("nrt_get_visible_vnc_count", counted);
     return start_trace();
+  }
+
+  void use(const std::vector<Options>& streams) {
+    streams_ = streams;
+    o_ = streams.front();
   }
 
   base::Result<std::vector<Measurement>> measure(const std::vector<uint64_t>& sizes) {
@@ -146,7 +159,12 @@ class Bench::Impl {
       per_iteration =
           std::max(per_iteration, o.ops_per_iter * static_cast<uint32_t>(o.parts.size()));
     }
-    const uint32_t most = std::max(1u, kMaxOperations / per_iteration);
+    if (per_iteration > kMaxOperations) {
+      return base::Error{base::Fault::kUnsupported, 1, "nccom-test",
+                         std::to_string(per_iteration) + " operations per iteration; at most " +
+                             std::to_string(kMaxOperations)};
+    }
+    const uint32_t most = kMaxOperations / per_iteration;
     const uint32_t total = o_.iterations + o_.warmup;
     if (o_.repeat_neff && total > most) {
       return base::Error{base::Fault::kUnsupported, 1, "nccom-test",
@@ -159,7 +177,7 @@ class Bench::Impl {
       base::Status status = run(work, first, executions, &m);
       if (!status) return status.error();
     }
-    if (o_.local_ranks < o_.ranks) {
+    if (o_.local_ranks < o_.ranks && !o_.collected) {
       for (Measurement& each : m) {
         if (base::Status status = gather(&each); !status) return status.error();
       }
@@ -168,18 +186,49 @@ class Bench::Impl {
   }
 
  private:
+  // Two cores of an HBM stack are one logical core, or two of it whose ranks have the same result.
+  // Only an all-gather never writes anything else than that.
+  base::Status check_shared() const {
+    const auto wrong = [](const std::string& what) {
+      return base::Error{base::Fault::kUnsupported, 1, "nccom-test",
+                         "argument --shared-output-buff: " + what};
+    };
+    for (const Options& o : streams_) {
+      if (!o.shared_output) continue;
+      if (arch_ != "trn2" && arch_ != "trn3")
+        return wrong("every core of " + arch_ + " has an HBM stack");
+      if (lnc_ == 2) continue;
+      if (o.operation != Operation::kAllGather) {
+        return wrong("with ranks of one core only for all_gather");
+      }
+      for (uint32_t rank = o.rank_start; rank + 1 < o.rank_start + o.local_ranks; rank += 2) {
+        if (group_of(o, rank) == group_of(o, rank + 1)) continue;
+        return wrong("ranks " + std::to_string(rank) + " and " + std::to_string(rank + 1) +
+                     " are in different groups");
+      }
+    }
+    return {};
+  }
+
   // One NEFF with the iterations of the run that begin at `first`.
   base::Status run(const Workload& work, uint32_t first, uint32_t executions,
                    std::vector<Measurement>* m) {
-    const base::Result<Program> program = make_program(work);
-    if (!program) return program.error();
+    std::vector<Program> programs;  // of every rank, or one for all
+    for (uint32_t i = 0; i < (rank_specific(work) ? o_.local_ranks : 1); ++i) {
+      base::Result<Program> program = make_program(work, o_.rank_start + i);
+      if (!program) return program.error();
+      programs.push_back(std::move(*program));
+    }
     std::vector<RankResult> results(o_.local_ranks);
     Agreement agreement(o_.local_ranks);
+    SharedCheck check;
+    SharedOutputs outputs;
     std::vector<std::thread> threads;
     for (uint32_t i = 0; i < o_.local_ranks; ++i) {
       threads.emplace_back([&, i] {
         if (o_.pin) pin(i);
-        results[i] = run_rank(work, *program, o_.rank_start + i, executions, &agreement);
+        results[i] = run_rank(work, programs[i % programs.size()], o_.rank_start + i, executions,
+                              &agreement, &check, &outputs);
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -189,6 +238,7 @@ class Bench::Impl {
     }
     if (!events) return events.error();
     if (base::Status status = compare_ranks(work, results); !status) return status;
+    if (base::Status status = check_barriers(streams_, *events); !status) return status;
     return collect(*events, work, first, executions, m);
   }
 
@@ -254,7 +304,7 @@ class Bench::Impl {
   }
 
   std::vector<Options> streams_;
-  const Options& o_;  // what concerns the job
+  Options o_;  // what concerns the job
   bool running_ = false;
   uint32_t cores_ = 0;
   uint32_t lnc_ = 1;
@@ -268,6 +318,10 @@ base::Result<std::unique_ptr<Bench>> Bench::open(const std::vector<Options>& str
   std::unique_ptr<Bench> bench(new Bench(streams));
   if (base::Status status = bench->impl_->start(); !status) return status.error();
   return bench;
+}
+
+void Bench::use(const std::vector<Options>& streams) {
+  impl_->use(streams);
 }
 
 base::Result<std::vector<Measurement>> Bench::measure(const std::vector<uint64_t>& sizes) {

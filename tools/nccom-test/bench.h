@@ -18,6 +18,9 @@ class Bench {
   static base::Result<std::unique_ptr<Bench>> open(const std::vector<Options>& streams);
   ~Bench();
 
+  // From now on runs these streams, of the same job.
+  void use(const std::vector<Options>& streams);
+
   // Runs one size per stream; all ranks of the job take part. One measurement per stream.
   base::Result<std::vector<Measurement>> measure(const std::vector<uint64_t>& sizes);
 

@@ -5,6 +5,8 @@
 #include <set>
 #include <tuple>
 
+#include "golden.h"
+
 namespace nccom {
 namespace {
 
@@ -81,6 +83,34 @@ base::Result<std::vector<OpTimes>> parse_events(const std::string& document) {
     out.push_back({core, index, stream, operation, span.start, span.stop, span.algorithm});
   }
   return out;
+}
+
+base::Status check_barriers(const std::vector<Options>& streams,
+                            const std::vector<OpTimes>& events) {
+  struct Window {
+    uint64_t last_start = 0;
+    uint64_t first_stop = UINT64_MAX;
+  };
+  // Stream, group, execution, operation.
+  std::map<std::tuple<uint32_t, uint32_t, uint64_t, uint32_t>, Window> windows;
+  for (const OpTimes& e : events) {
+    if (e.stream >= streams.size()) continue;
+    const Options& o = streams[e.stream];
+    if (o.operation != Operation::kBarrier || o.check == Check::kOff) continue;
+    const uint32_t leader = group_of(o, o.rank_start + e.core).front();
+    Window& window = windows[{e.stream, leader, e.execution, e.operation}];
+    window.last_start = std::max(window.last_start, e.start_ps);
+    window.first_stop = std::min(window.first_stop, e.stop_ps);
+  }
+  for (const auto& [key, window] : windows) {
+    if (window.first_stop >= window.last_start) continue;
+    return base::Error{base::Fault::kProgram, 1, "",
+                       "check failed: barrier " + std::to_string(std::get<3>(key)) +
+                           " ends on a rank " +
+                           std::to_string(window.last_start - window.first_stop) +
+                           " ps before another one begins it"};
+  }
+  return {};
 }
 
 }  // namespace nccom

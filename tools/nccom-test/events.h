@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "options.h"
 
 namespace nccom {
 
@@ -22,5 +23,10 @@ struct OpTimes {
 
 // Pairs the start and stop of every cc_running event. Unpaired events are an error.
 base::Result<std::vector<OpTimes>> parse_events(const std::string& document);
+
+// --check of barriers: none ends on a rank before the last one of its group that runs here has
+// begun it. For devices that share a clock.
+base::Status check_barriers(const std::vector<Options>& streams,
+                            const std::vector<OpTimes>& events);
 
 }  // namespace nccom

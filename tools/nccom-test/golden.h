@@ -26,15 +26,25 @@ struct Mismatch {
 std::optional<Mismatch> compare(const Options& options, const std::vector<uint32_t>& group,
                                 uint32_t rank, uint64_t size, const uint8_t* output);
 
-// The expected output as bytes, rounded to the type; for the dump after a failure.
+// The expected output as bytes, rounded to the type; for the dump after a failure. `output`: what
+// came, for operations of which that says who sent it.
 std::vector<uint8_t> expected_output(const Options& options, const std::vector<uint32_t>& group,
-                                     uint32_t rank, uint64_t size);
+                                     uint32_t rank, uint64_t size, const uint8_t* output = nullptr);
+
+// Of a permute, by part: whose data is in the output of `rank`. The ring of an implicit permute is
+// the runtime's choice, so its data must tell; `certain`: it fits no other member.
+struct Source {
+  uint32_t rank = 0;
+  bool certain = false;
+};
+std::vector<Source> sources_of(const Options& options, const std::vector<uint32_t>& group,
+                               uint32_t rank, uint64_t size, const uint8_t* output);
 
 // Members of the group of a rank.
 std::vector<uint32_t> group_of(const Options& options, uint32_t rank);
 
-// Whether the operation gives this rank an output: not where a permute leaves it out.
-bool receives(const Options& options, uint32_t rank);
+// Whether the operation gives this rank an output.
+bool receives(const Options& options, const std::vector<uint32_t>& group, uint32_t rank);
 
 // One element of any type as a double, and back (nearest even); integers wrap.
 double decode(contract::DType dtype, const uint8_t* from);

@@ -1,6 +1,7 @@
 #include "inputs.h"
 
 #include <algorithm>
+#include <cctype>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -66,10 +67,21 @@ base::Result<RankLists> rank_lists(const std::string& path, const Json& json, ui
   return lists;
 }
 
-base::Result<std::string> argument_text(const std::string& path, const std::string& key,
-                                        const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_number_unsigned()) return std::to_string(value.get<uint64_t>());
+// One word; several of a list of texts; a list of numbers as one: a ratio.
+base::Result<std::vector<std::string>> argument_texts(const std::string& path,
+                                                      const std::string& key, const Json& value) {
+  std::vector<std::string> words;
+  if (value.is_string()) return words = {value.get<std::string>()};
+  if (value.is_number_unsigned()) return words = {value.dump()};
+  const auto all = [&](bool (*is)(const Json&)) {
+    return value.is_array() && !value.empty() && std::all_of(value.begin(), value.end(), is);
+  };
+  if (all([](const Json& item) { return item.is_number_unsigned(); }))
+    return words = {value.dump()};
+  if (all([](const Json& item) { return item.is_string(); })) {
+    for (const Json& item : value) words.push_back(item.get<std::string>());
+    return words;
+  }
   return bad(path, "stream key '" + key + "' holds " + value.dump());
 }
 
@@ -133,18 +145,47 @@ base::Result<std::vector<std::vector<std::string>>> read_streams(const std::stri
     if (!stream.is_object()) return bad(path, "a stream is an object of option names");
     for (const auto& [key, value] : stream.items()) {
       if (value.is_boolean() && !value.get<bool>()) continue;
-      std::string name = "--" + (key == "ops_per_iter" ? "x_ops_per_iter" : key);
+      const bool own = key == "ops_per_iter" || key == "priority";
+      std::string name = (own ? "--x_" : "--") + key;
       std::replace(name.begin(), name.end(), '_', '-');
-      if (name == "--warmup-iters") name = "--warmup_iters";
+      for (const std::string with_line :
+           {"--warmup_iters", "--neff_iters", "--neff_warmup_iters"}) {
+        if (key == with_line.substr(2)) name = with_line;
+      }
       if (name == "--streams-json") return bad(path, "a stream cannot name another file");
       arguments.push_back(key == "operation" ? "--x-operation" : name);
       if (value.is_boolean()) continue;
-      auto argument = argument_text(path, key, value);
-      if (!argument) return argument.error();
-      arguments.push_back(*argument);
+      auto values = argument_texts(path, key, value);
+      if (!values) return values.error();
+      arguments.insert(arguments.end(), values->begin(), values->end());
     }
   }
   return out;
+}
+
+base::Result<uint64_t> parse_size(const std::string& text) {
+  const base::Error bad{base::Fault::kUsage, 2, "", "invalid size value: '" + text + "'"};
+  size_t digits = 0;
+  while (digits < text.size() && std::isdigit(static_cast<unsigned char>(text[digits])) != 0)
+    ++digits;
+  constexpr size_t kMaxDigits = 18;
+  if (digits == 0 || digits > kMaxDigits) return bad;
+  std::string suffix = text.substr(digits);
+  for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  unsigned shift = 0;
+  if (suffix == "k" || suffix == "kb") {
+    shift = 10;
+  } else if (suffix == "m" || suffix == "mb") {
+    shift = 20;
+  } else if (suffix == "g" || suffix == "gb") {
+    shift = 30;
+  } else if (!suffix.empty() && suffix != "b") {
+    return bad;
+  }
+  const uint64_t value = std::stoull(text.substr(0, digits));
+  constexpr unsigned kMaxShift = 48;  // 256 TiB: more than any device
+  if (value >> (kMaxShift - shift) != 0) return bad;
+  return value << shift;
 }
 
 base::Result<std::vector<uint32_t>> parse_ratio(const std::string& text) {

@@ -25,6 +25,9 @@ base::Result<Pairs> read_pairs(const std::string& path, uint32_t ranks);
 // {"streams": [ {...}, ... ]}: for each stream the arguments that it adds to the command line.
 base::Result<std::vector<std::vector<std::string>>> read_streams(const std::string& path);
 
+// "1kb", "32M", "17": binary multiples, any case.
+base::Result<uint64_t> parse_size(const std::string& text);
+
 // "[1,2,1]": at least one part, each at least 1.
 base::Result<std::vector<uint32_t>> parse_ratio(const std::string& text);
 

@@ -2,10 +2,12 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -58,6 +60,57 @@ void choose_cores(uint32_t local_process, uint32_t local_processes, uint32_t ran
   ::setenv("NEURON_RT_VISIBLE_CORES", cores.c_str(), 1);
 }
 
+// One task on every node of the job.
+std::vector<std::string> srun_line(const Options& o) {
+  const std::string nodes = std::to_string(o.nodes);
+  std::vector<std::string> line{"srun", "-N", nodes, "-n", nodes, "--ntasks-per-node", "1"};
+  if (!o.slurm_job.empty()) line.push_back("--jobid=" + o.slurm_job);
+  if (o.slurm_cpus != 0) line.push_back("--cpus-per-task=" + std::to_string(o.slurm_cpus));
+  if (o.slurm_copy) line.push_back("--bcast=/tmp/nccom-test-" + std::to_string(::getpid()));
+  return line;
+}
+
+// A host that is named twice takes two processes.
+std::vector<std::string> mpirun_line(const Options& o, const std::vector<std::string>& hosts) {
+  std::vector<std::string> line{"mpirun", "-np", std::to_string(o.nodes)};
+  if (hosts.empty()) {
+    line.insert(line.end(), {"-npernode", "1"});
+  } else {
+    std::string list;
+    for (uint32_t i = 0; i < o.nodes; ++i) list += (i == 0 ? "" : ",") + hosts[i];
+    line.insert(line.end(), {"--host", list});
+  }
+  add_variables(&line);
+  return line;
+}
+
+// A process that runs the command.
+base::Result<pid_t> start(std::vector<std::string> line) {
+  std::vector<char*> arguments;
+  for (std::string& word : line) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child < 0) return base::errno_error("nccom-test", "fork");
+  if (child != 0) return child;
+  ::execvp(arguments[0], arguments.data());
+  std::fprintf(stderr, "nccom-test: more than one instance needs MPI or Slurm: %s: %s\n",
+               arguments[0], std::strerror(errno));
+  ::_exit(2);
+}
+
+// Runs a script on all nodes of the job and waits for it.
+base::Status run_everywhere(const Options& o, const std::string& script) {
+  Options once = o;
+  once.slurm_copy = false;
+  std::vector<std::string> line = srun_line(once);
+  line.push_back(script);
+  const auto process = start(line);
+  if (!process) return process.error();
+  if (wait_for(*process) == 0) return {};
+  return base::Error{base::Fault::kUsage, 1, "nccom-test",
+                     "argument --slurm-setup-script: " + script + " failed"};
+}
+
 std::vector<std::string> default_hosts() {
   const char* home = ::getenv("HOME");
   if (home == nullptr) return {};
@@ -96,33 +149,27 @@ bool place_of_process(std::vector<Options>* streams) {
   return false;
 }
 
-base::Error launch(const Options& o, const std::vector<std::string>& command) {
+int wait_for(pid_t process) {
+  int status = 0;
+  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+base::Result<pid_t> launch(const Options& o, const std::vector<std::string>& command) {
   std::vector<std::string> hosts = o.hosts.empty() ? default_hosts() : o.hosts;
   if (!hosts.empty() && hosts.size() < o.nodes) {
-    return {base::Fault::kUsage, 2, "nccom-test",
-            std::to_string(hosts.size()) + " hosts for " + std::to_string(o.nodes) + " instances"};
+    return base::Error{
+        base::Fault::kUsage, 2, "nccom-test",
+        std::to_string(hosts.size()) + " hosts for " + std::to_string(o.nodes) + " instances"};
   }
   if (base::Status s = choose_root(hosts.empty() ? "127.0.0.1" : hosts[0]); !s) return s.error();
-  std::vector<std::string> line;
-  const std::string nodes = std::to_string(o.nodes);
-  if (o.slurm) {
-    line = {"srun", "-N", nodes, "-n", nodes, "--ntasks-per-node", "1"};
-  } else {
-    line = {"mpirun", "-np", nodes, "-npernode", "1"};
-    if (!hosts.empty()) {
-      std::string list;
-      for (uint32_t i = 0; i < o.nodes; ++i) list += (i == 0 ? "" : ",") + hosts[i];
-      line.insert(line.end(), {"--host", list});
-    }
-    add_variables(&line);
+  if (!o.slurm_script.empty()) {
+    if (base::Status s = run_everywhere(o, o.slurm_script); !s) return s.error();
   }
+  std::vector<std::string> line = o.slurm ? srun_line(o) : mpirun_line(o, hosts);
   line.insert(line.end(), command.begin(), command.end());
-  std::vector<char*> arguments;
-  for (std::string& word : line) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  ::execvp(arguments[0], arguments.data());
-  return {base::Fault::kUsage, 2, "nccom-test",
-          "more than one instance needs MPI or Slurm: " + line[0] + ": " + std::strerror(errno)};
+  return start(std::move(line));
 }
 
 }  // namespace nccom

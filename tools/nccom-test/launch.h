@@ -1,6 +1,8 @@
 // Several instances (tools.md 2.12): the first nccom-test starts one of its kind per instance
-// through mpirun or srun and waits; each of those takes its share of the ranks.
+// through mpirun or srun, and collects what they measure; each takes its share of the ranks.
 #pragma once
+
+#include <sys/types.h>
 
 #include <string>
 #include <vector>
@@ -17,7 +19,9 @@ bool place_of_process(std::vector<Options>* streams);
 // `host`, which must be this one.
 base::Status choose_root(const std::string& host);
 
-// Becomes mpirun or srun; returns only with an error.
-base::Error launch(const Options& options, const std::vector<std::string>& command);
+// Starts the instances: a process that becomes mpirun or srun.
+base::Result<pid_t> launch(const Options& options, const std::vector<std::string>& command);
+// Waits for a process; its exit code, or 1 if a signal ended it.
+int wait_for(pid_t process);
 
 }  // namespace nccom

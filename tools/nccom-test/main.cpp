@@ -1,39 +1,21 @@
 // nccom-test: times collective operations (tools.md 2). Ranks are threads of one process or of
 // several (mpirun, srun, --x-rank-start), which meet through NEURON_RT_ROOT_COMM_ID.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <functional>
 
 #include "bench.h"
+#include "collector.h"
+#include "console.h"
 #include "launch.h"
+#include "matrix.h"
 #include "options.h"
 #include "table.h"
 
 namespace nccom {
 namespace {
-
-void print(const std::string& line) {
-  std::printf("%s\n", line.c_str());
-  std::fflush(stdout);
-}
-
-// Keeps what went wrong with one size; returns the file's name.
-std::string write_log(const std::string& text) {
-  char name[] = "/tmp/nccom_test_log_XXXXXX.log";
-  const int fd = ::mkstemps(name, 4);
-  if (fd < 0) return "(none: cannot write to /tmp)";
-  FILE* file = ::fdopen(fd, "w");
-  if (file == nullptr) {
-    ::close(fd);
-    return "(none)";
-  }
-  std::fprintf(file, "%s\n", text.c_str());
-  std::fclose(file);
-  return name;
-}
 
 void choose_seed(std::vector<Options>* streams) {
   const Options& o = streams->front();
@@ -48,6 +30,11 @@ void choose_seed(std::vector<Options>* streams) {
   }
 }
 
+int complain(const base::Error& error) {
+  std::fprintf(stderr, "%s\n", error.message().c_str());
+  return error.code == 2 ? 2 : 1;
+}
+
 bool write_file(const std::string& path, const std::string& text) {
   FILE* file = std::fopen(path.c_str(), "w");
   const bool written =
@@ -57,10 +44,14 @@ bool write_file(const std::string& path, const std::string& text) {
   return false;
 }
 
+using Measure =
+    std::function<base::Result<std::vector<Measurement>>(const std::vector<uint64_t>& sizes)>;
+
 // One run: sizes step by step, a block of lines per stream.
 class Run {
  public:
-  explicit Run(std::vector<Options> streams) : streams_(std::move(streams)), o_(streams_.front()) {
+  Run(std::vector<Options> streams, const Console& console)
+      : streams_(std::move(streams)), o_(streams_.front()), console_(console) {
     for (const Options& o : streams_) {
       sizes_.push_back(size_list(o));
       tables_.emplace_back(o, sizes_.back());
@@ -71,17 +62,27 @@ class Run {
     prints_ = o_.rank_start == 0;
   }
 
-  int run() {
-    const auto bench = Bench::open(streams_);
-    if (!bench) {
-      std::fprintf(stderr, "%s\n", bench.error().message().c_str());
-      return 1;
-    }
-    if (prints_) print(tables_[0].header());
-    for (size_t step = 0; step < steps_; ++step) measure(**bench, step);
+  int run(const Measure& measure) {
+    if (prints_) console_.print(tables_[0].header());
+    for (size_t step = 0; step < steps_; ++step) take(measure, step);
     if (!prints_) return errors_ == 0 ? 0 : 1;
     for (size_t s = 0; s < streams_.size(); ++s) finish(s);
     return report();
+  }
+
+  // As an instance of a job: another process prints.
+  int run(const Measure& measure, Reporter* reporter) {
+    for (size_t step = 0; step < steps_; ++step) {
+      const std::vector<uint64_t> sizes = sizes_at(step);
+      const auto measured = measure(sizes);
+      if (!measured || !o_.mpi_log_dir.empty()) {
+        const std::string what = measured ? "measured" : measured.error().message();
+        std::fprintf(stderr, "nccom-test: %s of %llu bytes: %s\n", long_name(o_.operation),
+                     static_cast<unsigned long long>(sizes[0]), what.c_str());
+      }
+      if (base::Status status = reporter->send(measured); !status) return complain(status.error());
+    }
+    return 0;  // whatever went wrong has been reported
   }
 
  private:
@@ -90,19 +91,27 @@ class Run {
     return sizes_[stream][std::min(step, sizes_[stream].size() - 1)];
   }
 
-  void measure(Bench& bench, size_t step) {
+  std::vector<uint64_t> sizes_at(size_t step) const {
     std::vector<uint64_t> sizes;
     for (size_t s = 0; s < streams_.size(); ++s) sizes.push_back(size_at(s, step));
+    return sizes;
+  }
+
+  void take(const Measure& measure, size_t step) {
+    const std::vector<uint64_t> sizes = sizes_at(step);
     if (o_.debug) {
       std::fprintf(stderr, "nccom-test: %s of %llu bytes\n", long_name(o_.operation),
                    static_cast<unsigned long long>(sizes[0]));
     }
-    const auto measured = bench.measure(sizes);
+    const auto measured = [&] {
+      const Animation animation(prints_ && console_.animated());
+      return measure(sizes);
+    }();
     std::string failure;
     if (!measured) {
       ++errors_;
       const std::string what = measured.error().message();
-      failure = "Failure running neuron-bench - log file " + write_log(what);
+      failure = "Failure running neuron-bench - log file " + console_.write_log(what);
       std::fprintf(stderr, "nccom-test: %s\n", what.c_str());
     }
     for (size_t s = 0; s < streams_.size(); ++s) {
@@ -117,21 +126,21 @@ class Run {
       if (s != 0) {
         later_[s].push_back(line);
       } else if (prints_ || !measured) {
-        print(line);
+        console_.print(line);
       }
     }
   }
 
   void finish(size_t stream) const {
     if (stream != 0) {
-      print(tables_[stream].header());
-      for (const std::string& line : later_[stream]) print(line);
+      console_.print(tables_[stream].header());
+      for (const std::string& line : later_[stream]) console_.print(line);
     }
-    if (errors_ == 0) print(Table::average(rows_[stream]));
+    if (errors_ == 0) console_.print(Table::average(rows_[stream]));
   }
 
   int report() const {
-    if (errors_ != 0) print(std::to_string(errors_) + " errors found - test failed");
+    if (errors_ != 0) console_.print(std::to_string(errors_) + " errors found - test failed");
     bool good = errors_ == 0;
     if (!o_.json_file.empty()) {
       good = write_file(o_.json_file, json_report(streams_, rows_)) && good;
@@ -142,6 +151,7 @@ class Run {
 
   std::vector<Options> streams_;
   const Options& o_;  // what concerns the job
+  const Console& console_;
   std::vector<std::vector<uint64_t>> sizes_;
   std::vector<Table> tables_;
   std::vector<std::vector<Row>> rows_;
@@ -150,6 +160,50 @@ class Run {
   bool prints_ = true;
   unsigned errors_ = 0;
 };
+
+constexpr const char* kCollector = "NCCOM_DATA_COLLECTOR";
+
+// Starts the instances and prints what they measure.
+int lead(std::vector<Options> streams, const Console& console, std::vector<std::string> command) {
+  const Options& o = streams.front();
+  if (!o.seed_given) command.insert(command.end(), {"--seed", std::to_string(o.seed)});
+  const auto collector = Collector::open(o, streams.size());
+  if (!collector) return complain(collector.error());
+  ::setenv(kCollector, (*collector)->address().c_str(), 1);
+  const auto launcher = launch(o, command);
+  if (!launcher) return complain(launcher.error());
+  if (base::Status met = (*collector)->meet(*launcher); !met) {
+    const int code = wait_for(*launcher);
+    return code != 0 ? code : complain(met.error());
+  }
+  const int code = Run(std::move(streams), console).run([&](const std::vector<uint64_t>& sizes) {
+    return (*collector)->measure(sizes);
+  });
+  const int launched = wait_for(*launcher);
+  return code != 0 ? code : launched;
+}
+
+// Starts the instances, which do everything else.
+int start_all(const Options& o, const std::vector<std::string>& command) {
+  const auto launcher = launch(o, command);
+  return launcher ? wait_for(*launcher) : complain(launcher.error());
+}
+
+// The ranks of this process, alone or with those of others.
+int take_part(std::vector<Options> streams, const Console& console, const char* collector) {
+  for (Options& o : streams) o.collected = collector != nullptr;
+  const auto bench = Bench::open(streams);
+  if (!bench) return complain(bench.error());
+  const Measure measure = [&](const std::vector<uint64_t>& sizes) {
+    return (*bench)->measure(sizes);
+  };
+  const uint32_t rank_start = streams.front().rank_start;
+  Run run(std::move(streams), console);
+  if (collector == nullptr) return run.run(measure);
+  auto reporter = Reporter::connect(collector, rank_start);
+  if (!reporter) return complain(reporter.error());
+  return run.run(measure, &*reporter);
+}
 
 }  // namespace
 }  // namespace nccom
@@ -161,11 +215,16 @@ int main(int argc, char** argv) {
     return parsed.exit_code;
   }
   const nccom::Options& o = parsed.streams.front();
-  if (!nccom::place_of_process(&parsed.streams) && o.nodes > 1 && o.local_ranks == o.ranks) {
-    const base::Error error = nccom::launch(o, {argv, argv + argc});
-    std::fprintf(stderr, "%s\n", error.message().c_str());
-    return error.code;
-  }
+  const bool placed = nccom::place_of_process(&parsed.streams);
+  const bool elsewhere = o.nodes > 1 || o.slurm || !o.hosts.empty();
+  const bool leads = !placed && elsewhere && o.local_ranks == o.ranks;
+  const auto console = nccom::Console::open(o, leads);
+  if (!console) return nccom::complain(console.error());
+  if (o.matrix)
+    return leads ? nccom::start_all(o, {argv, argv + argc})
+                 : nccom::run_matrix({argv + 1, argv + argc}, o);
   nccom::choose_seed(&parsed.streams);
-  return nccom::Run(std::move(parsed.streams)).run();
+  if (leads) return nccom::lead(std::move(parsed.streams), *console, {argv, argv + argc});
+  const char* collector = placed ? std::getenv(nccom::kCollector) : nullptr;
+  return nccom::take_part(std::move(parsed.streams), *console, collector);
 }

@@ -5,12 +5,15 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "checks.h"
 #include "switches.h"
 
 namespace nccom {
 namespace {
 
 constexpr const char* kProgram = "nccom-test";
+constexpr uint64_t kMostSizes = 100000;  // in one table
+constexpr uint32_t kMaxChannels = 4;     // of a ring permute (collectives.md 1.5)
 
 struct OperationName {
   const char* full;
@@ -27,24 +30,17 @@ constexpr OperationName kOperations[] = {
     {"alltoall", "alltoall", Operation::kAllToAll},
     {"alltoallv", "alltoallv", Operation::kAllToAllV},
     {"permute", "permute", Operation::kPermute},
+    {"broadcast", "bcast", Operation::kBroadcast},
+    {"reduce", "reduce", Operation::kReduce},
+    {"barrier", "barrier", Operation::kBarrier},
+    {"permute_reduce", "permred", Operation::kPermuteReduce},
+    {"permute_implicit", "permimp", Operation::kPermuteImplicit},
+    {"permute_reduce_implicit", "permredimp", Operation::kPermuteReduceImplicit},
 };
 
 const OperationName& name_of(Operation operation) {
   return *std::find_if(std::begin(kOperations), std::end(kOperations),
                        [&](const OperationName& o) { return o.operation == operation; });
-}
-
-// Sizes are multiples of this: elements, of all ranks where the operation splits the buffer.
-uint64_t unit_of(const Options& o) {
-  const uint64_t element = contract::dtype_size(o.dtype.code);
-  switch (o.operation) {
-    case Operation::kAllReduce:
-    case Operation::kPermute:
-    case Operation::kSendRecv:
-      return element;
-    default:
-      return element * o.group_ranks();
-  }
 }
 
 using contract::DType;
@@ -54,8 +50,19 @@ constexpr DataType kTypes[] = {
     {"uint16", DType::kUint16, "uint16"}, {"int16", DType::kInt16, "int16"},
     {"fp16", DType::kFp16, "float16"},    {"bf16", DType::kBf16, "bfloat16"},
     {"uint32", DType::kUint32, "uint32"}, {"int32", DType::kInt32, "int32"},
-    {"fp32", DType::kFp32, "float32"},
+    {"fp32", DType::kFp32, "float32"},    {"fp8e3", DType::kFp8E3, "float8e3"},
+    {"fp8e5", DType::kFp8E5, "float8e5"}, {"uint64", DType::kUint64, "uint64"},
+    {"int64", DType::kInt64, "int64"},
 };
+
+struct ReductionName {
+  const char* name;
+  contract::ReduceOp code;
+};
+constexpr ReductionName kReductions[] = {{"add", contract::ReduceOp::kAdd},
+                                         {"max", contract::ReduceOp::kMax},
+                                         {"min", contract::ReduceOp::kMin},
+                                         {"fma", contract::ReduceOp::kFma}};
 
 bool is_stat(const std::string& text) {
   if (text == "avg") return true;
@@ -220,6 +227,7 @@ class Parser {
     const std::string name = s.full;
     const std::string value = values.empty() ? std::string() : values.front();
     Options& o = options_;
+    if (set_plain(name, value, &o)) return;
     if (name == "--help") {
       stop(0, help());
     } else if (name == "--version") {
@@ -260,23 +268,13 @@ class Parser {
     Options& o = options_;
     if (name == "--stats") {
       stats(s, values);
-    } else if (name == "--show-algorithm") {
-      o.show_algorithm = true;
-    } else if (name == "--show-input-output-size") {
-      o.show_sizes = true;
     } else if (name == "--non-interactive") {
       o.interactive = false;
-    } else if (name == "--report-to-json-file") {
-      o.json_file = value;
     } else if (name == "--debug") {
       o.debug = true;
       o.interactive = false;
     } else if (name == "--data-parallel-dimension") {
       dimension_ = count(s, value, 1);
-    } else if (name == "--gib") {
-      o.gib = true;
-    } else if (name == "--x-json-config") {
-      o.json_config = true;
     } else if (name == "--x-rank-start") {
       o.rank_start = count(s, value, 0);
     } else if (name == "--x-local-ranks") {
@@ -291,16 +289,25 @@ class Parser {
     Options& o = options_;
     if (name == "--unique-buff" || name == "--unique-tensor") {
       o.unique_buffers = true;
-    } else if (name == "--vcpu-pin-mode") {
-      o.pin = true;
     } else if (name == "--coalesced-cc-size-ratio") {
       take(s, parse_ratio(value), &o.parts);
+    } else if (name == "--input-shape" || name == "--output-shape") {
+      shape(s, value, name == "--input-shape" ? &o.input_shape : &o.output_shape);
+    } else if (name == "--cc-dim") {
+      o.cc_dim = static_cast<uint32_t>(number(s, value, 0, 1));
     } else if (name == "--hosts") {
       o.hosts = values;
     } else if (name == "--hosts-file") {
       take(s, read_hosts(value), &o.hosts);
-    } else if (name == "--slurm-mode") {
-      o.slurm = true;
+    } else if (name == "--slurm-vcpus-per-node") {
+      o.slurm_cpus = count(s, value, 1);
+    } else if (name == "--slurm-setup-script") {
+      o.slurm_script = value;
+      if (value == "default") error(s, "'default' is not supported: there is nothing to install");
+    } else if (name == "--slurm-job-id") {
+      o.slurm_job = value == "alloc" ? "" : value;
+    } else if (name == "--data-collector-port") {
+      o.collector_port = static_cast<uint16_t>(number(s, value, 1, UINT16_MAX));
     } else if (name == "--custom-replica-groups") {
       groups_file_ = value;
     } else if (name == "--custom-src-target-pairs") {
@@ -309,12 +316,23 @@ class Parser {
       metadata_file_ = value;
     } else if (name == "--streams-json") {
       take(s, read_streams(value), &streams_);
-    } else if (name == "--x-report-to-csv-file") {
-      o.csv_file = value;
     } else if (name == "--x-ops-per-iter") {
       o.ops_per_iter = count(s, value, 1);
+    } else if (name == "--x-priority") {
+      constexpr uint64_t kLeastUrgent = 3;
+      o.priority = static_cast<uint32_t>(number(s, value, 0, kLeastUrgent));
     } else if (name == "--x-operation") {
       operation_ = value;
+    } else if (name == "--x-reduction") {
+      reduction(s, value);
+    } else if (name == "--x-root") {
+      o.root = count(s, value, 0);
+    } else if (name == "--x-channels") {
+      channels_ = static_cast<uint32_t>(number(s, value, 1, kMaxChannels));
+    } else if (name == "--x-in-place") {
+      o.in_place = true;
+    } else if (name == "--x-skew") {
+      o.skew = count(s, value, 0);
     }
   }
 
@@ -322,6 +340,12 @@ class Parser {
   void take(const Switch& s, base::Result<T> value, T* to) {
     if (!value) return error(s, value.error().message());
     *to = std::move(*value);
+  }
+
+  void shape(const Switch& s, const std::string& value, std::optional<SbufShape>* to) {
+    SbufShape shape;
+    take(s, parse_shape(value), &shape);
+    *to = shape;
   }
 
   void step(const Switch& s, const std::string& name, const std::string& value) {
@@ -335,7 +359,7 @@ class Parser {
       options_.step_bytes = size(s, value);
       if (options_.step_bytes == 0) error(s, "must be at least 1");
     } else {
-      options_.step_factor = number(s, value, 2, 1u << 30);
+      options_.step_factor = number(s, value, 2, 1u << 15);  // times any size: 64 bits
     }
   }
 
@@ -351,6 +375,15 @@ class Parser {
       choices += (choices.empty() ? "'" : ", '") + std::string(type.name) + "'";
     }
     error(s, "invalid choice: '" + value + "' (choose from " + choices + ")");
+  }
+
+  void reduction(const Switch& s, const std::string& value) {
+    for (const ReductionName& known : kReductions) {
+      if (value != known.name) continue;
+      options_.reduction = known.code;
+      return;
+    }
+    error(s, "invalid choice: '" + value + "' (choose from 'add', 'max', 'min', 'fma')");
   }
 
   void check(const Switch& s, const std::string& value) {
@@ -398,6 +431,7 @@ class Parser {
     std::string missing;
     // The streams name their operations; the command line is parsed again for each of them.
     if (!streams_.empty() && operation_.empty()) return;
+    if (operation_.empty() && o.matrix) operation_ = long_name(o.operation);
     if (operation_.empty()) missing = "operation";
     if (o.ranks == 0) missing += (missing.empty() ? "" : ", ") + std::string("-r/--nworkers");
     if (!missing.empty()) return error("the following arguments are required: " + missing);
@@ -411,10 +445,18 @@ class Parser {
       return error("argument -e/--maxbytes: " + std::to_string(o.max_bytes) +
                    " is less than -b/--minbytes " + std::to_string(o.min_bytes));
     }
+    const uint64_t steps =
+        o.step_factor != 0 || o.step_bytes == 0 ? 0 : (o.max_bytes - o.min_bytes) / o.step_bytes;
+    if (steps >= kMostSizes) {
+      return error("argument -i/--stepbytes: " + std::to_string(steps + 1) + " sizes; at most " +
+                   std::to_string(kMostSizes));
+    }
     if (o.repeat_neff && o.neff_iterations == 0) o.neff_iterations = 1;
     choose_groups();
     choose_pairs();
+    choose_own();
     choose_metadata();
+    if (base::Status status = check_options(o); !status) return error(status.error().what);
     if (o.ranks % o.nodes != 0) {
       return error("argument -N/--nnodes: " + std::to_string(o.ranks) +
                    " ranks do not divide into " + std::to_string(o.nodes) + " instances");
@@ -446,18 +488,22 @@ class Parser {
     }
   }
 
-  // Without a file a permute goes once round all ranks, and rank 2k sends to rank 2k + 1.
+  // Without a file a permute goes once round every group, and rank 2k sends to rank 2k + 1.
   void choose_pairs() {
     Options& o = options_;
     if (!pairs_file_.empty()) {
-      if (o.operation != Operation::kPermute) {
-        return error("argument --custom-src-target-pairs: only for permute");
+      if (o.operation != Operation::kPermute && o.operation != Operation::kPermuteReduce) {
+        return error("argument --custom-src-target-pairs: only for permute and permute_reduce");
       }
       auto pairs = read_pairs(pairs_file_, o.ranks);
       if (!pairs) return error("argument --custom-src-target-pairs: " + pairs.error().message());
       o.pairs = std::move(*pairs);
-    } else if (o.operation == Operation::kPermute) {
-      for (uint32_t r = 0; r < o.ranks; ++r) o.pairs.emplace_back(r, (r + 1) % o.ranks);
+    } else if (o.operation == Operation::kPermute || o.operation == Operation::kPermuteReduce) {
+      for (const std::vector<uint32_t>& group : o.groups) {
+        for (size_t i = 0; i < group.size(); ++i) {
+          o.pairs.emplace_back(group[i], group[(i + 1) % group.size()]);
+        }
+      }
     } else if (o.operation == Operation::kSendRecv) {
       if (o.ranks % 2 != 0) return error("sendrecv needs an even number of ranks");
       for (uint32_t r = 0; r < o.ranks; r += 2) o.pairs.emplace_back(r, r + 1);
@@ -481,11 +527,35 @@ class Parser {
     if (!status) error(name + status.error().message());
   }
 
+  // What only own operations and options have.
+  void choose_own() {
+    Options& o = options_;
+    if (o.root >= o.group_ranks()) {
+      return error("argument --x-root: " + std::to_string(o.root) + " of groups of " +
+                   std::to_string(o.group_ranks()) + " ranks");
+    }
+    if (o.operation == Operation::kBarrier && o.in_place) {
+      return error("argument --x-in-place: a barrier has no buffers");
+    }
+    if (channels_ != 0 && !ring_permute(o.operation)) {
+      return error("argument --x-channels: only for permute_implicit and permute_reduce_implicit");
+    }
+    if (ring_permute(o.operation)) {
+      if (o.parts.size() != 1) {
+        return error("argument --coalesced-cc-size-ratio: not for implicit permutes");
+      }
+      o.parts.assign(std::max(channels_, 1u), 1);
+    }
+    // Every operation must find its input as it was made.
+    if (o.in_place) o.unique_buffers = true;
+  }
+
   const std::vector<std::string>& arguments_;
   size_t at_ = 0;
   bool only_positional_ = false;
   bool stopped_ = false;
   uint32_t dimension_ = 0;
+  uint32_t channels_ = 0;
   std::string operation_;
   std::string step_;
   std::string groups_file_;
@@ -511,6 +581,9 @@ Parsed parse(const std::vector<std::string>& arguments) {
     if (!stream.proceed) return stream;
     all.streams.push_back(stream.streams.front());
   }
+  const base::Status agreed = check_streams(all.streams);
+  if (!agreed)
+    return Parsed{false, 2, usage() + kProgram + ": error: " + agreed.error().what + "\n", {}};
   all.proceed = true;
   return all;
 }
@@ -521,79 +594,6 @@ const char* long_name(Operation operation) {
 
 const char* short_name(Operation operation) {
   return name_of(operation).brief;
-}
-
-base::Result<uint64_t> parse_size(const std::string& text) {
-  const base::Error bad{base::Fault::kUsage, 2, "", "invalid size value: '" + text + "'"};
-  size_t digits = 0;
-  while (digits < text.size() && std::isdigit(static_cast<unsigned char>(text[digits])) != 0)
-    ++digits;
-  constexpr size_t kMaxDigits = 18;
-  if (digits == 0 || digits > kMaxDigits) return bad;
-  std::string suffix = text.substr(digits);
-  for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  unsigned shift = 0;
-  if (suffix == "k" || suffix == "kb") {
-    shift = 10;
-  } else if (suffix == "m" || suffix == "mb") {
-    shift = 20;
-  } else if (suffix == "g" || suffix == "gb") {
-    shift = 30;
-  } else if (!suffix.empty() && suffix != "b") {
-    return bad;
-  }
-  const uint64_t value = std::stoull(text.substr(0, digits));
-  constexpr unsigned kMaxShift = 48;  // 256 TiB: more than any device
-  if (value >> (kMaxShift - shift) != 0) return bad;
-  return value << shift;
-}
-
-std::vector<uint64_t> size_list(const Options& o) {
-  const uint64_t unit = unit_of(o);
-  uint64_t step = o.step_bytes;
-  if (step == 0) step = std::max<uint64_t>(1, (o.max_bytes - o.min_bytes) / 10);
-  std::vector<uint64_t> out;
-  for (uint64_t size = o.min_bytes; size <= o.max_bytes;) {
-    const uint64_t wanted = std::max(size, least_size(o));
-    out.push_back(std::max<uint64_t>(1, (wanted + unit - 1) / unit) * unit);
-    if (o.step_factor != 0) {
-      size = std::max<uint64_t>(size, 1) * o.step_factor;
-    } else {
-      size += step;
-    }
-  }
-  return out;
-}
-
-std::vector<Part> parts_of(const Options& o, uint64_t size) {
-  const uint64_t unit = unit_of(o);
-  const uint64_t units = size / unit;
-  const uint64_t sum = std::accumulate(o.parts.begin(), o.parts.end(), uint64_t{0});
-  std::vector<Part> out;
-  uint64_t done = 0;
-  uint64_t before = 0;
-  for (const uint32_t part : o.parts) {
-    before += part;
-    const uint64_t end = units / sum * before + units % sum * before / sum;
-    out.push_back({done * unit, (end - done) * unit});
-    done = end;
-  }
-  return out;
-}
-
-bool variable_size(Operation operation) {
-  return operation == Operation::kAllGatherV || operation == Operation::kReduceScatterV ||
-         operation == Operation::kAllToAllV;
-}
-
-uint64_t input_bytes(const Options& o, uint64_t size) {
-  if (variable_size(o.operation)) return variable_input_bytes(o, size);
-  return o.operation == Operation::kAllGather ? size / o.group_ranks() : size;
-}
-
-uint64_t output_bytes(const Options& o, uint64_t size) {
-  if (variable_size(o.operation)) return variable_output_bytes(o, size);
-  return o.operation == Operation::kReduceScatter ? size / o.group_ranks() : size;
 }
 
 }  // namespace nccom

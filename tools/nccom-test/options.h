@@ -1,14 +1,17 @@
 // Command line of nccom-test (tools.md 2.2 to 2.5): parsed values, and errors in argparse style.
-// Own options, not published: --gib and those that begin with --x-.
+// Own options, not published: --gib and those that begin with --x-. Own operations: broadcast and
+// all behind it. Own types: fp8e3, fp8e5, uint64, int64.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "arch/contract/descriptor.h"
 #include "base/error.h"
 #include "inputs.h"
+#include "sbuf.h"
 #include "variable.h"
 
 namespace nccom {
@@ -20,9 +23,15 @@ enum class Operation {
   kAllToAll,
   kPermute,
   kSendRecv,
+  kBroadcast,
+  kReduce,
+  kBarrier,
+  kPermuteReduce,
+  kPermuteImplicit,
+  kPermuteReduceImplicit,
   kAllGatherV,
   kReduceScatterV,
-  kAllToAllV
+  kAllToAllV,
 };
 bool variable_size(Operation operation);
 enum class Check { kOff, kRandom, kAllOnes };
@@ -40,6 +49,10 @@ struct Stat {
 
 struct Options {
   Operation operation = Operation::kAllReduce;
+  contract::ReduceOp reduction = contract::ReduceOp::kAdd;
+  uint32_t root = 0;  // index in each group: broadcast, reduce
+  bool in_place = false;
+  uint32_t skew = 0;  // rank r begins r times this many turns of an idle loop later
   uint32_t ranks = 0;
   uint64_t min_bytes = 32ull << 20;
   uint64_t max_bytes = 32ull << 20;
@@ -62,17 +75,36 @@ struct Options {
   bool gib = false;
   bool json_config = false;
   std::string json_file;
-  RankLists groups;                // concurrent groups; they cover all ranks
-  Pairs pairs;                     // permute, sendrecv: global ranks
-  uint32_t ops_per_iter = 1;       // of this stream
-  std::vector<uint32_t> parts{1};  // proportions of the parts of each operation
+  RankLists groups;           // concurrent groups; they cover all ranks
+  Pairs pairs;                // permute, sendrecv: global ranks
+  uint32_t ops_per_iter = 1;  // of this stream
+  uint32_t priority = 0;      // of this stream's operations: 0 (most urgent) to 3
+  // Proportions of the parts of each operation; of an implicit permute, its channels.
+  std::vector<uint32_t> parts{1};
   bool unique_buffers = false;
   Metadata metadata;  // of an operation of variable size; empty: equal blocks
   bool pin = false;
+  bool shared_output = false;
+  bool sbuf = false;  // tensors in SBUF
+  std::optional<SbufShape> input_shape;
+  std::optional<SbufShape> output_shape;
+  std::optional<uint32_t> cc_dim;
   std::string csv_file;
+  bool matrix = false;  // every operation with every algorithm
   uint32_t nodes = 1;
   std::vector<std::string> hosts;
   bool slurm = false;
+  uint32_t slurm_cpus = 0;     // of a task; 0: what Slurm gives
+  std::string slurm_script;    // runs on every node first
+  std::string slurm_job;       // to run in; empty: a new one
+  bool slurm_copy = false;     // this program to all nodes
+  std::string mpi_log_dir;     // of each instance's output
+  std::string collector_host;  // empty: this one
+  std::optional<uint16_t> collector_port;
+  bool collector_ipv6 = false;
+  bool collected = false;  // another process takes the durations of all instances
+  std::string log_dir = "/tmp";
+  std::string log_level;     // of the runtime
   uint32_t rank_start = 0;   // first rank of this process
   uint32_t local_ranks = 0;  // ranks of this process; 0: all
   // Without groups all ranks form one.
@@ -94,8 +126,14 @@ Parsed parse(const std::vector<std::string>& arguments);
 const char* long_name(Operation operation);
 const char* short_name(Operation operation);
 
-// "1kb", "32M", "17": binary multiples, any case.
-base::Result<uint64_t> parse_size(const std::string& text);
+// The operation folds inputs.
+bool reduces(Operation operation);
+// Data moves along the edges of a ring that the runtime chooses.
+bool ring_permute(Operation operation);
+// Broadcast, reduce.
+bool rooted(Operation operation);
+// Two sources: the first and the second half of the input of every part.
+bool two_sources(Operation operation);
 
 // Sizes of the run, each a whole number of elements, and of ranks x elements where the operation
 // splits the buffer (rounded up).
@@ -108,7 +146,7 @@ struct Part {
 };
 std::vector<Part> parts_of(const Options& options, uint64_t size);
 
-// Bytes per rank for a `size(B)`.
+// Bytes per rank for a `size(B)`; the input with both sources where there are two.
 uint64_t input_bytes(const Options& options, uint64_t size);
 uint64_t output_bytes(const Options& options, uint64_t size);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "golden.h"
+#include "neff_loader/access_pattern.h"
 #include "neff_loader/asm.h"
 #include "neff_loader/pack.h"
 
@@ -18,12 +20,15 @@ constexpr int kDoneSemaphore = 15;
 constexpr int kSemaphoresPerStream = 8;
 constexpr int kQueues = 16;  // each reports once: +16 per copy (neff.md 6.1)
 constexpr uint32_t kAlignment = 64;
+constexpr const char* kSbufName = "SB";  // all tensors in SBUF are parts of one variable
+constexpr uint32_t kSbufId = 0;
 // Triggers in the FIFO of a CC-core at a time; it holds 256.
 constexpr uint32_t kOutstanding = 128;
 // Counts of a pattern have 32 bits.
 constexpr uint64_t kMaxCount = 1u << 30;
 
 std::string pattern(uint64_t elements) {
+  if (elements == 0) return "[1][1]";  // of a barrier: not looked at
   if (elements < kMaxCount) return "[1][" + std::to_string(elements) + "]";
   uint64_t inner = kMaxCount;
   while (elements % inner != 0) inner /= 2;
@@ -34,11 +39,11 @@ std::string pattern(uint64_t elements) {
 const char* type_name(Operation operation) {
   switch (operation) {
     case Operation::kAllReduce:
-      return "ALL_REDUCE op=ADD";
+      return "ALL_REDUCE";
     case Operation::kAllGather:
       return "ALL_GATHER";
     case Operation::kReduceScatter:
-      return "REDUCE_SCATTER op=ADD";
+      return "REDUCE_SCATTER";
     case Operation::kAllToAll:
       return "ALL_TO_ALL";
     case Operation::kPermute:
@@ -48,9 +53,36 @@ const char* type_name(Operation operation) {
     case Operation::kAllGatherV:
       return "ALL_GATHER_V";
     case Operation::kReduceScatterV:
-      return "REDUCE_SCATTER_V op=ADD";
+      return "REDUCE_SCATTER_V";
     case Operation::kAllToAllV:
       return "ALL_TO_ALL_V";
+    case Operation::kBroadcast:
+      return "BROADCAST";
+    case Operation::kReduce:
+      return "REDUCE";
+    case Operation::kBarrier:
+      return "BARRIER";
+    case Operation::kPermuteReduce:
+      return "PERMUTE_REDUCE";
+    case Operation::kPermuteImplicit:
+      return "PERMUTE_IMPLICIT";
+    case Operation::kPermuteReduceImplicit:
+      return "PERMUTE_REDUCE_IMPLICIT";
+  }
+  return "";
+}
+
+std::string reduction_text(const Options& o) {
+  if (!reduces(o.operation)) return "";
+  switch (o.reduction) {
+    case contract::ReduceOp::kAdd:
+      return " op=ADD";
+    case contract::ReduceOp::kFma:
+      return " op=FMA";
+    case contract::ReduceOp::kMax:
+      return " op=MAX";
+    case contract::ReduceOp::kMin:
+      return " op=MIN";
   }
   return "";
 }
@@ -79,15 +111,51 @@ std::string buffer_name(size_t stream, uint32_t pair, bool output) {
          (pair == 0 ? "" : "_" + std::to_string(pair));
 }
 
+// Where a part of an operation is: in the tensors, and in its buffers.
+struct Place {
+  Part input;
+  Part output;
+  uint64_t from = 0;
+  uint64_t to = 0;
+};
+
 // What is the same for a stream everywhere in the program.
 struct Stream {
-  Stream(const Workload& work, size_t number)
+  Stream(const Workload& work, size_t number, uint32_t rank)
       : index(number),
         o(work.streams[number]),
         size(work.sizes[number]),
         operations(work.iterations * o.ops_per_iter),
         pairs(o.unique_buffers ? operations : 1),
-        copies(o.check != Check::kOff) {}
+        copies(o.check != Check::kOff && o.operation != Operation::kBarrier) {
+    const std::vector<uint32_t> group = group_of(o, rank);
+    own = static_cast<uint64_t>(std::find(group.begin(), group.end(), rank) - group.begin());
+    if (o.sbuf) shapes = *sbuf_shapes(o, size);  // check_sbuf() has seen them
+  }
+
+  // In place there is one buffer, with the parts one behind the other (collectives.md 1.3).
+  std::vector<Place> places() const {
+    std::vector<Place> out;
+    Place next;
+    uint64_t both = 0;
+    for (const Part& part : parts_of(o, size)) {
+      next.input = {next.input.offset + next.input.size, input_bytes(o, part.size)};
+      next.output = {next.output.offset + next.output.size, output_bytes(o, part.size)};
+      next.from = o.in_place ? both : next.input.offset;
+      next.to = o.in_place ? both : next.output.offset;
+      if (o.in_place && o.operation == Operation::kAllGather) next.from += own * next.input.size;
+      if (o.in_place && o.operation == Operation::kReduceScatter) next.to += own * next.output.size;
+      both += std::max(next.input.size, next.output.size);
+      out.push_back(next);
+    }
+    return out;
+  }
+  uint64_t tensor_bytes(bool output) const {
+    return output ? output_bytes(o, size) : input_bytes(o, size);
+  }
+  uint64_t buffer_bytes(bool output) const {
+    return o.in_place ? std::max(tensor_bytes(false), tensor_bytes(true)) : tensor_bytes(output);
+  }
 
   size_t index;
   const Options& o;
@@ -95,18 +163,94 @@ struct Stream {
   uint32_t operations;
   uint32_t pairs;  // of buffers
   bool copies;
+  uint64_t own = 0;  // index in the group
+  SbufShapes shapes;
+  uint64_t first_byte = 0;  // of its tensors in every partition of SBUF
+
+  // The operations write the output tensor itself.
+  bool direct() const { return o.shared_output && o.operation != Operation::kBarrier; }
+  // Whether the tensor is there, and whether it is a copy.
+  bool has_tensor(bool output) const { return copies || (output && direct()); }
+  bool copied(bool output) const { return copies && !(output && direct()); }
+
+  // Bytes of a tensor in a partition.
+  uint64_t breadth(bool output) const {
+    const uint64_t elements = output ? shapes.output.elements : shapes.input.elements;
+    const uint64_t bytes = elements * contract::dtype_size(o.dtype.code);
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  uint64_t offset(uint32_t pair, bool output) const {
+    if (!o.sbuf) return 0;
+    return first_byte + pair * (breadth(false) + breadth(true)) + (output ? breadth(false) : 0);
+  }
 };
 
-std::vector<Stream> streams_of(const Workload& work) {
+std::vector<Stream> streams_of(const Workload& work, uint32_t rank) {
   std::vector<Stream> out;
-  for (size_t s = 0; s < work.streams.size(); ++s) out.emplace_back(work, s);
+  uint64_t at = 0;
+  for (size_t s = 0; s < work.streams.size(); ++s) {
+    Stream stream(work, s, rank);
+    stream.first_byte = at;
+    if (stream.o.sbuf) at = stream.offset(stream.pairs, false);
+    out.push_back(stream);
+  }
   return out;
 }
 
-Json copy_transfer(const std::string& from, const std::string& to, uint64_t bytes) {
-  return {{"op", "copy"},          {"from", from},        {"from_off", 0},
-          {"from_sizes", {bytes}}, {"from_steps", {1}},   {"to", to},
-          {"to_off", 0},           {"to_sizes", {bytes}}, {"to_steps", {1}}};
+struct Side {
+  std::string variable;
+  uint64_t offset = 0;
+  std::vector<uint64_t> sizes;
+  std::vector<uint64_t> steps;
+};
+
+Side flat_side(const std::string& variable, uint64_t offset, uint64_t bytes) {
+  return {variable, offset, {bytes}, {1}};
+}
+
+// Rows, partitions, columns of rows: the order of the tensor as the operation sees it.
+Side sbuf_side(const Stream& s, uint32_t pair, bool output) {
+  const SbufShape& shape = output ? s.shapes.output : s.shapes.input;
+  const uint64_t row =
+      (output ? s.shapes.output_row : s.shapes.input_row) * contract::dtype_size(s.o.dtype.code);
+  return {kSbufName,
+          s.offset(pair, output),
+          {row, shape.partitions, s.tensor_bytes(output) / row / shape.partitions},
+          {1, shape.step * neff::kPartitionPitch, row}};
+}
+
+Json copy_transfer(const Side& from, const Side& to) {
+  return {{"op", "copy"},
+          {"from", from.variable},
+          {"from_off", from.offset},
+          {"from_sizes", from.sizes},
+          {"from_steps", from.steps},
+          {"to", to.variable},
+          {"to_off", to.offset},
+          {"to_sizes", to.sizes},
+          {"to_steps", to.steps}};
+}
+
+// Tensors to buffers, or back: whole, or part by part where buffers have another order.
+Json copies_of(const Stream& s, uint32_t pair, bool output) {
+  const std::string tensor = output ? output_name(s.index) : input_name(s.index);
+  const std::string buffer = buffer_name(s.index, pair, output && !s.o.in_place);
+  const auto transfer = [&](const Side& there, const Side& here) {
+    return output ? copy_transfer(here, there) : copy_transfer(there, here);
+  };
+  const auto copy = [&](const Part& part, uint64_t at) {
+    return transfer(flat_side(tensor, part.offset, part.size), flat_side(buffer, at, part.size));
+  };
+  const uint64_t whole = s.tensor_bytes(output);
+  if (s.o.sbuf) {
+    return Json::array({transfer(flat_side(tensor, 0, whole), sbuf_side(s, pair, output))});
+  }
+  if (!s.o.in_place) return Json::array({copy({0, whole}, 0)});
+  Json list = Json::array();
+  for (const Place& place : s.places()) {
+    list.push_back(output ? copy(place.output, place.to) : copy(place.input, place.from));
+  }
+  return list;
 }
 
 std::string queue_name(size_t stream, bool output) {
@@ -124,37 +268,64 @@ std::string metadata_text(const Stream& s) {
          " has_rdispls=" + (has_receive_displacements(s.o) ? "1" : "0");
 }
 
+std::string shape_pattern(const SbufShape& shape) {
+  return "[1," + std::to_string(shape.step) + "][" + std::to_string(shape.elements) + "," +
+         std::to_string(shape.partitions) + "]";
+}
+
+uint32_t operand_id(const Stream& s, uint32_t pair, bool output) {
+  if (s.o.sbuf) return kSbufId;
+  if (output && s.direct()) return tensor_id(s.index, true);
+  return buffer_id(s.index, pair, output && !s.o.in_place);
+}
+
 // PTC2 instructions of operation `i` of a stream: one per part.
 std::string operation_text(const Stream& s, uint32_t i) {
   const uint64_t element = contract::dtype_size(s.o.dtype.code);
   const auto per_operation = static_cast<uint32_t>(s.o.parts.size());
   const int done = semaphore(kDoneSemaphore, s.index);
   const uint32_t pair = s.o.unique_buffers ? i : 0;
+  const bool moves = s.o.operation != Operation::kBarrier;
+  const std::string in = std::to_string(moves ? operand_id(s, pair, false) : 0);
+  const std::string out = std::to_string(moves ? operand_id(s, pair, true) : 0);
+  // Dimensions of programs: 0 partitions, 1 within a partition.
+  const bool side_by_side = s.o.operation == Operation::kAllGather && s.o.cc_dim.value_or(1) == 0;
   std::string text;
-  uint64_t in_offset = 0;
-  uint64_t out_offset = 0;
   uint32_t issued = i * per_operation;
-  for (const Part& part : parts_of(s.o, s.size)) {
+  for (const Place& place : s.places()) {
     std::string wait;
     if (issued == 0 && s.copies) wait = at_least(semaphore(kInSemaphore, s.index), kQueues);
     if (issued >= kOutstanding) wait = at_least(done, issued - kOutstanding + 1);
-    const uint64_t in = input_bytes(s.o, part.size);
-    const uint64_t out = output_bytes(s.o, part.size);
+    const uint64_t source = place.input.size / (two_sources(s.o.operation) ? 2 : 1);
+    const uint32_t channel = ring_permute(s.o.operation) ? issued - i * per_operation : 0;
     text += "PSEUDO_TRIGGER_COLLECTIVE_2" + wait + " $S[" + std::to_string(done) +
-            "]++@complete ctype=" + type_name(s.o.operation) + " dtype=" + s.o.dtype.neff_name +
-            " cc_dim=0 src0_var_id=" + std::to_string(buffer_id(s.index, pair, false)) +
-            " src0_var_offset=" + std::to_string(in_offset) +
-            " src0_shape_reg=0 src0_pattern=" + pattern(in / element) +
+            "]++@complete ctype=" + type_name(s.o.operation) + reduction_text(s.o) +
+            " dtype=" + s.o.dtype.neff_name + " cc_dim=" + (side_by_side ? "1" : "0") +
+            " src0_var_id=" + in +
+            " src0_var_offset=" + std::to_string(s.offset(pair, false) + place.from) +
+            " src0_shape_reg=0 src0_pattern=" +
+            (s.o.sbuf ? shape_pattern(s.shapes.input) : pattern(source / element)) +
             "\nPSEUDO_EXTENSION group_id=" + std::to_string(s.index) +
-            " channel_id=0 stream_id=" + std::to_string(s.index) +
-            " dst_var_id=" + std::to_string(buffer_id(s.index, pair, true)) +
-            " dst_var_offset=" + std::to_string(out_offset) +
-            " dst_shape_reg=0 dst_pattern=" + pattern(out / element) + metadata_text(s) + "\n";
-    in_offset += in;
-    out_offset += out;
+            " channel_id=" + std::to_string(channel) + " stream_id=" + std::to_string(s.index) +
+            " dst_var_id=" + out +
+            " dst_var_offset=" + std::to_string(s.offset(pair, true) + place.to) +
+            " dst_shape_reg=0 dst_pattern=" +
+            (s.o.sbuf ? shape_pattern(s.shapes.output) : pattern(place.output.size / element));
+    if (two_sources(s.o.operation)) {
+      text += " src1_var_id=" + in + " src1_var_offset=" + std::to_string(place.from + source);
+    }
+    if (rooted(s.o.operation)) text += " root=" + std::to_string(s.o.root);
+    if (s.o.priority != 0) text += " priority=" + std::to_string(s.o.priority);
+    text += metadata_text(s) + "\n";
     ++issued;
   }
   return text;
+}
+
+Json tensor_json(const Stream& s, bool output) {
+  return {{"type", output ? "output" : "input"},
+          {"var_id", tensor_id(s.index, output)},
+          {"size", s.tensor_bytes(output)}};
 }
 
 Json groups_of(const Options& o) {
@@ -166,6 +337,14 @@ Json groups_of(const Options& o) {
     groups.push_back(all);
   }
   return groups;
+}
+
+// A loop that does nothing `turns` times.
+std::string idle_text(uint64_t turns) {
+  if (turns == 0) return "";
+  return "REGISTER_MOVE dst=r1 src=" + std::to_string(turns) +
+         "\nidle:\nREGISTER_ALU op=SUB dst=r1 a=r1 b=1\n"
+         "COMPARE_BRANCH cond=NE a=r1 b=0 target=idle\n";
 }
 
 // In turns, so that a stream does not wait for the triggers of another.
@@ -193,7 +372,15 @@ std::string metadata_name(size_t stream) {
   return "m" + suffix(stream);
 }
 
-std::string definition_text(const Workload& work) {
+bool rank_specific(const Workload& work) {
+  return std::any_of(work.streams.begin(), work.streams.end(), [](const Options& o) {
+    const bool shifted =
+        o.operation == Operation::kAllGather || o.operation == Operation::kReduceScatter;
+    return (o.in_place && shifted) || o.skew != 0;
+  });
+}
+
+std::string definition_text(const Workload& work, uint32_t rank) {
   Json def = {{"name", "definition"},
               {"x_arch", work.arch},
               {"pool", "pool.json"},
@@ -203,27 +390,26 @@ std::string definition_text(const Workload& work) {
   Json groups = Json::array();
   Json pairs = Json::array();
   uint64_t operations = 0;
-  for (const Stream& s : streams_of(work)) {
-    const uint64_t in = input_bytes(s.o, s.size);
-    const uint64_t out = output_bytes(s.o, s.size);
-    if (s.copies) {
-      for (const bool output : {false, true}) {
+  for (const Stream& s : streams_of(work, rank)) {
+    for (const bool output : {false, true}) {
+      if (s.copied(output)) {
         queues[queue_name(s.index, output)] = {
             {"type", output ? "out" : "in"},
             {"num_queues", kQueues},
             {"owner", "pool"},
             {"semaphore", semaphore(output ? kOutSemaphore : kInSemaphore, s.index)}};
-        var[output ? output_name(s.index) : input_name(s.index)] = {
-            {"type", output ? "output" : "input"},
-            {"var_id", tensor_id(s.index, output)},
-            {"size", output ? out : in}};
+      }
+      if (s.has_tensor(output)) {
+        var[output ? output_name(s.index) : input_name(s.index)] = tensor_json(s, output);
       }
     }
-    for (uint32_t pair = 0; pair < s.pairs; ++pair) {
+    const bool buffers = s.o.operation != Operation::kBarrier && !s.o.sbuf;
+    for (uint32_t pair = 0; buffers && pair < s.pairs; ++pair) {
       for (const bool output : {false, true}) {
+        if (output && (s.o.in_place || s.direct())) continue;
         var[buffer_name(s.index, pair, output)] = {{"type", "tmp-buf"},
                                                    {"var_id", buffer_id(s.index, pair, output)},
-                                                   {"size", output ? out : in},
+                                                   {"size", s.buffer_bytes(output)},
                                                    {"alignment", kAlignment}};
       }
     }
@@ -233,6 +419,7 @@ std::string definition_text(const Workload& work) {
           {"var_id", metadata_id(s.index)},
           {"size", metadata_words(s.o, s.o.rank_start, s.size).size() * sizeof(uint32_t)}};
     }
+    if (s.o.sbuf) var[kSbufName] = {{"type", "state-buffer"}, {"var_id", kSbufId}};
     groups.push_back(groups_of(s.o));
     Json list = nullptr;
     for (const auto& [source, target] : s.o.pairs) list.push_back({source, target});
@@ -249,22 +436,21 @@ std::string definition_text(const Workload& work) {
   return def.dump(2) + "\n";
 }
 
-std::string engine_json_text(const Workload& work) {
+std::string engine_json_text(const Workload& work, uint32_t rank) {
   Json dma = Json::array();
-  for (const Stream& s : streams_of(work)) {
+  for (const Stream& s : streams_of(work, rank)) {
     if (!s.copies) continue;
     Json in = Json::array();
     for (uint32_t pair = 0; pair < s.pairs; ++pair) {
-      in.push_back(copy_transfer(input_name(s.index), buffer_name(s.index, pair, false),
-                                 input_bytes(s.o, s.size)));
+      for (const Json& copy : copies_of(s, pair, false)) in.push_back(copy);
     }
-    const Json out = Json::array({copy_transfer(buffer_name(s.index, s.pairs - 1, true),
-                                                output_name(s.index), output_bytes(s.o, s.size))});
     const int first = 1 + 2 * static_cast<int>(s.index);
     dma.push_back({{"id", first},
                    {"queue", queue_name(s.index, false)},
                    {"semaphore", semaphore(kInSemaphore, s.index)},
                    {"desc", in}});
+    if (!s.copied(true)) continue;
+    const Json out = copies_of(s, s.pairs - 1, true);
     dma.push_back({{"id", first + 1},
                    {"queue", queue_name(s.index, true)},
                    {"semaphore", semaphore(kOutSemaphore, s.index)},
@@ -273,8 +459,8 @@ std::string engine_json_text(const Workload& work) {
   return Json{{"instr", Json::array()}, {"dma", dma}}.dump(2) + "\n";
 }
 
-std::string assembler_text(const Workload& work) {
-  const std::vector<Stream> streams = streams_of(work);
+std::string assembler_text(const Workload& work, uint32_t rank) {
+  const std::vector<Stream> streams = streams_of(work, rank);
   const auto block = [](const Stream& s, bool output) {
     return queue_name(s.index, output) +
            " block_id=" + std::to_string(1 + 2 * s.index + (output ? 1 : 0)) + "\n";
@@ -283,29 +469,36 @@ std::string assembler_text(const Workload& work) {
   for (const Stream& s : streams) {
     if (s.copies) text += "PSEUDO_DMA_TRIGGER " + block(s, false);
   }
+  text += idle_text(uint64_t{work.streams.front().skew} * rank);
   text += triggers_text(streams, work.iterations);
   for (const Stream& s : streams) {
     const std::string done =
         at_least(semaphore(kDoneSemaphore, s.index), uint64_t{s.operations} * s.o.parts.size());
-    text += s.copies ? "PSEUDO_DMA_TRIGGER" + done + " " + block(s, true)
-                     : "EVENT_SEMAPHORE" + done + "\n";
+    text += s.copied(true) ? "PSEUDO_DMA_TRIGGER" + done + " " + block(s, true)
+                           : "EVENT_SEMAPHORE" + done + "\n";
   }
   for (const Stream& s : streams) {
-    if (!s.copies) continue;
+    if (!s.copied(true)) continue;
     text += "EVENT_SEMAPHORE" + at_least(semaphore(kOutSemaphore, s.index), kQueues) + "\n";
   }
   return text + "HALT\n";
 }
 
-base::Result<Program> make_program(const Workload& work) {
-  const auto code = neff::assemble(assembler_text(work));
+base::Result<Program> make_program(const Workload& work, uint32_t rank) {
+  const auto code = neff::assemble(assembler_text(work, rank));
   if (!code) return code.error();
-  std::vector<neff::Member> members = {{"sg00/def.json", neff::text_bytes(definition_text(work))},
-                                       {"sg00/pool.json", neff::text_bytes(engine_json_text(work))},
-                                       {"sg00/pool.bin", *code}};
-  // A subgraph per physical core (neff.md 3.15); the second core has nothing to do.
+  std::vector<neff::Member> members = {
+      {"sg00/def.json", neff::text_bytes(definition_text(work, rank))},
+      {"sg00/pool.json", neff::text_bytes(engine_json_text(work, rank))},
+      {"sg00/pool.bin", *code}};
+  // A subgraph per physical core (neff.md 3.15); the second core has nothing to do, but a shared
+  // output is its tensor too.
+  Json shared = Json::object();
+  for (const Stream& s : streams_of(work, rank)) {
+    if (s.direct()) shared[output_name(s.index)] = tensor_json(s, true);
+  }
   for (unsigned part = 1; part < work.lnc; ++part) {
-    const Json idle{{"name", "definition"}, {"x_arch", work.arch}, {"var", Json::object()}};
+    const Json idle{{"name", "definition"}, {"x_arch", work.arch}, {"var", shared}};
     members.push_back(
         {"sg0" + std::to_string(part) + "/def.json", neff::text_bytes(idle.dump(2) + "\n")});
   }

@@ -1,4 +1,4 @@
-// NEFFs of nccom-test: a sequence of identical collectives between two private buffers
+// NEFFs of nccom-test: a sequence of identical collectives between two private buffers, or in one
 // (tools.md 2.1, neff.md 6.2). With --check, DMA copies bring an input in before the first
 // operation and the output out after the last; the operations themselves are the same. Streams run
 // at once: one engine triggers them in turns.
@@ -36,11 +36,13 @@ struct Workload {
   std::string arch;  // trn1, inf2, trn2 or trn3
   uint32_t lnc = 1;
 };
-base::Result<Program> make_program(const Workload& work);
+// Programs of ranks differ: in place, some offsets depend on the rank; skewed, the start does.
+bool rank_specific(const Workload& work);
+base::Result<Program> make_program(const Workload& work, uint32_t rank = 0);
 
 // Texts that go into the file, for tests.
-std::string definition_text(const Workload& work);
-std::string engine_json_text(const Workload& work);
-std::string assembler_text(const Workload& work);
+std::string definition_text(const Workload& work, uint32_t rank = 0);
+std::string engine_json_text(const Workload& work, uint32_t rank = 0);
+std::string assembler_text(const Workload& work, uint32_t rank = 0);
 
 }  // namespace nccom

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
+#include <optional>
 
 #include "golden.h"
 
@@ -25,37 +27,49 @@ struct SetDeleter {
   void operator()(nrt_tensor_set_t* set) const { nrt_destroy_tensor_set(&set); }
 };
 using Model = std::unique_ptr<nrt_model_t, ModelDeleter>;
-using Tensor = std::unique_ptr<nrt_tensor_t, TensorDeleter>;
+using Tensor = std::shared_ptr<nrt_tensor_t>;
 using TensorSet = std::unique_ptr<nrt_tensor_set_t, SetDeleter>;
+
+base::Status allocate(int32_t vnc, const std::string& name, uint64_t bytes, Tensor* out) {
+  nrt_tensor_t* tensor = nullptr;
+  const NRT_STATUS rc =
+      nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, vnc, bytes, name.c_str(), &tensor);
+  if (rc != NRT_SUCCESS) return status_error("nrt_tensor_allocate", rc);
+  out->reset(tensor, TensorDeleter());
+  return {};
+}
 
 // Writes input, output and golden tensors; returns where.
 std::string dump(const Options& o, uint64_t size, uint32_t rank, const std::vector<uint32_t>& group,
                  const std::vector<uint8_t>& output) {
-  // A directory of its own: other users' files and links in /tmp must not be in the way.
-  char directory[] = "/tmp/nccom_check_XXXXXX";
-  if (::mkdtemp(directory) == nullptr) return "no file (cannot write to /tmp)";
-  const std::string stem = std::string(directory) + "/" + std::string(short_name(o.operation)) +
-                           "_" + std::to_string(size) + "_" + o.dtype.name + "_rank" +
+  // A directory of its own: other users' files and links must not be in the way.
+  std::string directory = o.log_dir + "/nccom_check_XXXXXX";
+  const std::string none = "no file (cannot write to " + o.log_dir + ")";
+  if (::mkdtemp(directory.data()) == nullptr) return none;
+  const std::string stem = directory + "/" + std::string(short_name(o.operation)) + "_" +
+                           std::to_string(size) + "_" + o.dtype.name + "_rank" +
                            std::to_string(rank) + "_";
   std::vector<uint8_t> input(input_bytes(o, size));
   make_input(o, rank, 0, input.size() / contract::dtype_size(o.dtype.code), input.data());
-  const std::vector<uint8_t> golden = expected_output(o, group, rank, size);
+  const std::vector<uint8_t> golden = expected_output(o, group, rank, size, output.data());
   const std::pair<const char*, const std::vector<uint8_t>*> files[] = {
       {"input.bin", &input}, {"output.bin", &output}, {"golden.bin", &golden}};
   for (const auto& [name, bytes] : files) {
     FILE* file = std::fopen((stem + name).c_str(), "wb");
-    if (file == nullptr) return "no file (cannot write to /tmp)";
+    if (file == nullptr) return none;
     const bool complete = std::fwrite(bytes->data(), 1, bytes->size(), file) == bytes->size();
-    if (std::fclose(file) != 0 || !complete) return "no complete file (cannot write to /tmp)";
+    if (std::fclose(file) != 0 || !complete) return none;
   }
   return stem + "{input,output,golden}.bin";
 }
 
 class Rank {
  public:
-  Rank(const Workload& work, uint32_t rank)
+  Rank(const Workload& work, uint32_t rank, SharedCheck* check, SharedOutputs* shared)
       : work_(work),
+        shared_(shared),
         rank_(rank),
+        check_(check),
         vnc_(static_cast<int32_t>(rank - work.streams.front().rank_start)),
         tensors_(work.streams.size()) {}
 
@@ -95,29 +109,45 @@ class Rank {
     }
     for (size_t s = 0; s < work_.streams.size(); ++s) {
       const Options& o = work_.streams[s];
+      if (o.operation == Operation::kBarrier) continue;
       const uint64_t size = work_.sizes[s];
       Tensors& t = tensors_[s];
       if (variable_size(o.operation)) {
         if (base::Status status = add_metadata(s); !status) return status;
       }
+      if (o.shared_output) {
+        if (base::Status status = add_shared_output(s); !status) return status;
+      }
       if (o.check == Check::kOff) continue;
       base::Status status = add(input_name(s), input_bytes(o, size), inputs_.get(), &t.input);
-      if (status) status = add(output_name(s), output_bytes(o, size), outputs_.get(), &t.output);
+      if (status && !o.shared_output) {
+        status = add(output_name(s), output_bytes(o, size), outputs_.get(), &t.output);
+      }
       if (status) status = fill(o, size, t);
       if (!status) return status;
     }
     return {};
   }
 
+  // A tensor that is there already is only added.
   base::Status add(const std::string& name, uint64_t bytes, nrt_tensor_set_t* set, Tensor* out) {
-    nrt_tensor_t* tensor = nullptr;
-    NRT_STATUS rc =
-        nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, vnc_, bytes, name.c_str(), &tensor);
-    if (rc != NRT_SUCCESS) return status_error("nrt_tensor_allocate", rc);
-    out->reset(tensor);
-    rc = nrt_add_tensor_to_tensor_set(set, name.c_str(), tensor);
-    if (rc != NRT_SUCCESS) return status_error("nrt_add_tensor_to_tensor_set", rc);
-    return {};
+    if (*out == nullptr) {
+      if (base::Status status = allocate(vnc_, name, bytes, out); !status) return status;
+    }
+    const NRT_STATUS rc = nrt_add_tensor_to_tensor_set(set, name.c_str(), out->get());
+    return rc == NRT_SUCCESS ? base::Status() : status_error("nrt_add_tensor_to_tensor_set", rc);
+  }
+
+  base::Status add_shared_output(size_t stream) {
+    const std::string name = output_name(stream);
+    const uint64_t bytes = output_bytes(work_.streams[stream], work_.sizes[stream]);
+    Tensor& output = tensors_[stream].output;
+    if (work_.lnc == 1) {  // a logical core of two has the stack to itself
+      auto tensor = shared_->get(vnc_, stream, name, bytes);
+      if (!tensor) return tensor.error();
+      output = std::move(*tensor);
+    }
+    return add(name, bytes, outputs_.get(), &output);
   }
 
   base::Status add_metadata(size_t stream) {
@@ -174,7 +204,8 @@ class Rank {
 
   base::Status verify(size_t stream, std::vector<uint8_t>* output) {
     const Options& o = work_.streams[stream];
-    if (!receives(o, rank_)) return {};
+    const std::vector<uint32_t> group = group_of(o, rank_);
+    if (!receives(o, group, rank_)) return {};
     if (variable_size(o.operation)) {
       if (base::Status status = verify_metadata(stream); !status) return status;
     }
@@ -185,8 +216,7 @@ class Rank {
                                             std::min<uint64_t>(kBlock, output->size() - at));
       if (rc != NRT_SUCCESS) return status_error("nrt_tensor_read", rc);
     }
-    const std::vector<uint32_t> group = group_of(o, rank_);
-    const auto mismatch = compare(o, group, rank_, size, output->data());
+    const auto mismatch = check_->compare(o, stream, group, rank_, size, *output);
     if (!mismatch) return {};
     std::string text = "check failed on rank " + std::to_string(rank_) + ": " +
                        std::to_string(mismatch->wrong) + " of " +
@@ -200,7 +230,9 @@ class Rank {
   }
 
   const Workload& work_;
+  SharedOutputs* shared_;
   uint32_t rank_;
+  SharedCheck* check_;
   int32_t vnc_;
   // Released in reverse order: sets before tensors, the model last.
   Model model_;
@@ -218,8 +250,18 @@ base::Error status_error(const char* call, int status) {
 }
 
 RankResult run_rank(const Workload& work, const Program& program, uint32_t rank,
-                    uint32_t executions, Agreement* agreement) {
-  return Rank(work, rank).run(program, executions, agreement);
+                    uint32_t executions, Agreement* agreement, SharedCheck* check,
+                    SharedOutputs* shared) {
+  return Rank(work, rank, check, shared).run(program, executions, agreement);
+}
+
+base::Result<SharedOutputs::Tensor> SharedOutputs::get(int32_t vnc, size_t stream,
+                                                       const std::string& name, uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Tensor& tensor = tensors_[{vnc / 2, stream}];
+  if (tensor != nullptr) return tensor;
+  if (base::Status status = allocate(vnc, name, bytes, &tensor); !status) return status.error();
+  return tensor;
 }
 
 bool Agreement::vote(bool yes) {
@@ -230,22 +272,66 @@ bool Agreement::vote(bool yes) {
   return unanimous_;
 }
 
+namespace {
+
+base::Error failed(const std::string& what) {
+  return {base::Fault::kProgram, 1, "", "check failed: " + what};
+}
+
+base::Status compare_outputs(const Options& o, const std::vector<uint32_t>& group,
+                             const std::vector<RankResult>& results, size_t stream) {
+  std::optional<uint32_t> first;  // member that runs here
+  for (const uint32_t rank : group) {
+    if (rank < o.rank_start || rank >= o.rank_start + results.size()) continue;
+    if (!first) first = rank;
+    if (results[rank - o.rank_start].outputs[stream] ==
+        results[*first - o.rank_start].outputs[stream]) {
+      continue;
+    }
+    return failed("ranks " + std::to_string(*first) + " and " + std::to_string(rank) +
+                  " have different results");
+  }
+  return {};
+}
+
+// From rank to rank, each part of an implicit permute goes once round the whole group.
+base::Status compare_rings(const Workload& work, const std::vector<uint32_t>& group,
+                           const std::vector<RankResult>& results, size_t stream) {
+  const Options& o = work.streams[stream];
+  std::map<uint32_t, std::vector<Source>> sources;
+  for (const uint32_t rank : group) {
+    if (rank < o.rank_start || rank >= o.rank_start + results.size()) return {};
+    const std::vector<uint8_t>& output = results[rank - o.rank_start].outputs[stream];
+    sources[rank] = sources_of(o, group, rank, work.sizes[stream], output.data());
+  }
+  for (size_t part = 0; part < o.parts.size(); ++part) {
+    uint32_t at = group.front();
+    size_t hops = 0;
+    do {
+      const Source& source = sources[at][part];
+      if (!source.certain) break;  // too few elements to tell
+      at = source.rank;
+      ++hops;
+    } while (at != group.front() && hops <= group.size());
+    if (at == group.front() && hops != 0 && hops != group.size()) {
+      return failed("channel " + std::to_string(part) + " joins " + std::to_string(hops) + " of " +
+                    std::to_string(group.size()) + " ranks in a ring");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 base::Status compare_ranks(const Workload& work, const std::vector<RankResult>& results) {
   for (size_t s = 0; s < work.streams.size(); ++s) {
     const Options& o = work.streams[s];
-    const bool equal = o.operation == Operation::kAllReduce || o.operation == Operation::kAllGather;
-    if (o.check == Check::kOff || !equal) continue;
-    for (uint32_t i = 0; i < results.size(); ++i) {
-      const uint32_t rank = o.rank_start + i;
-      // The first member of the group that runs here.
-      uint32_t first = rank;
-      for (const uint32_t member : group_of(o, rank)) {
-        if (member >= o.rank_start) first = std::min(first, member);
-      }
-      if (results[i].outputs[s] == results[first - o.rank_start].outputs[s]) continue;
-      return base::Error{base::Fault::kProgram, 1, "",
-                         "check failed: ranks " + std::to_string(first) + " and " +
-                             std::to_string(rank) + " have different results"};
+    if (o.check == Check::kOff) continue;
+    for (const std::vector<uint32_t>& group : o.groups) {
+      base::Status status;
+      if (equal_everywhere(o.operation)) status = compare_outputs(o, group, results, s);
+      if (ring_permute(o.operation)) status = compare_rings(work, group, results, s);
+      if (!status) return status;
     }
   }
   return {};

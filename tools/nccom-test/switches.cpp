@@ -1,5 +1,7 @@
 #include "switches.h"
 
+#include <map>
+
 namespace nccom {
 
 const std::vector<Switch>& switches() {
@@ -17,7 +19,8 @@ const std::vector<Switch>& switches() {
       {"-I", "--neff_iters", Arity::kOne, "N", "measured executions of one NEFF"},
       {"-W", "--neff_warmup_iters", Arity::kOne, "N", "unmeasured executions of that NEFF"},
       {"-d", "--datatype", Arity::kOne, "TYPE",
-       "uint8 int8 fp8 fp8e4 uint16 int16 fp16 bf16 uint32 int32 fp32 (default uint8)"},
+       "uint8 int8 fp8 fp8e4 uint16 int16 fp16 bf16 uint32 int32 fp32 (default uint8); own: fp8e3 "
+       "fp8e5 uint64 int64"},
       {"-c", "--check", Arity::kOptional, "MODE", "verify results: random (default) or all_ones"},
       {"", "--seed", Arity::kOne, "N", "seed of random data (default: time, logged)"},
       {"-t", "--stats", Arity::kMany, "S", "avg, pNN, ... (default avg)"},
@@ -34,43 +37,86 @@ const std::vector<Switch>& switches() {
       {"", "--x-ops-per-iter", Arity::kOne, "N",
        "operations of a stream per iteration (default 1)"},
       {"", "--x-operation", Arity::kOne, "OP", "the operation, as an option"},
+      {"", "--x-priority", Arity::kOne, "P",
+       "0 (most urgent, default) to 3; from NeuronCore-v4 on"},
+      {"", "--x-reduction", Arity::kOne, "OP", "add, max, min (default add; fma is refused)"},
+      {"", "--x-root", Arity::kOne, "I", "index of the root in each group (default 0)"},
+      {"", "--x-channels", Arity::kOne, "N",
+       "channels of an implicit permute, 1 to 4 (default 1): a part of the size on each"},
+      {"", "--x-in-place", Arity::kNone, "", "results over inputs; every operation has its buffer"},
+      {"", "--x-matrix", Arity::kNone, "",
+       "every operation with every algorithm: data checked, a line each"},
+      {"", "--x-skew", Arity::kOne, "N", "rank R begins R x N turns of an idle loop later"},
       {"", "--x-rank-start", Arity::kOne, "R", "first rank of this process (several processes)"},
       {"", "--x-local-ranks", Arity::kOne, "K", "ranks of this process (several processes)"},
       {"", "--unique-buff", Arity::kNone, "", "buffers of its own for every operation of a NEFF"},
       {"", "--unique-tensor", Arity::kNone, "", "older name of --unique-buff"},
       {"", "--coalesced-cc-size-ratio", Arity::kOne, "LIST",
        "such as [1,2,1]: parts of each operation"},
-      {"", "--shared-output-buff", Arity::kNone, "", ""},
+      {"", "--shared-output-buff", Arity::kNone, "",
+       "one output buffer for the two cores of an HBM stack"},
       {"", "--variable-size-op-metadata", Arity::kOne, "FILE",
        "counts and displacements of all_gatherv, alltoallv, reduce_scatterv (JSON)"},
       {"", "--alltoallv-metadata", Arity::kOne, "FILE",
        "older name of --variable-size-op-metadata"},
       {"-s", "--hosts", Arity::kMany, "H", "hosts for MPI"},
       {"", "--hosts-file", Arity::kOne, "FILE", "one host per line (default ~/hosts if present)"},
-      {"", "--mpi-log-dir", Arity::kOne, "", ""},
+      {"", "--mpi-log-dir", Arity::kOne, "DIR", "output of every instance in a file there"},
       {"-S", "--slurm-mode", Arity::kNone, "", "start the instances with srun"},
-      {"-u", "--slurm-vcpus-per-node", Arity::kOne, "", ""},
-      {"", "--slurm-setup-script", Arity::kOne, "", ""},
-      {"", "--slurm-job-id", Arity::kOne, "", ""},
-      {"", "--slurm-use-head-node-neuron-bench", Arity::kNone, "", ""},
-      {"", "--sb2sb", Arity::kNone, "", ""},
-      {"", "--input-shape", Arity::kOne, "", ""},
-      {"", "--output-shape", Arity::kOne, "", ""},
-      {"", "--cc-dim", Arity::kOne, "", ""},
+      {"-u", "--slurm-vcpus-per-node", Arity::kOne, "N",
+       "processors of an instance (default: as Slurm is configured)"},
+      {"", "--slurm-setup-script", Arity::kOne, "PATH", "runs on every node first"},
+      {"", "--slurm-job-id", Arity::kOne, "ID", "job to run in, or alloc (default)"},
+      {"", "--slurm-use-head-node-neuron-bench", Arity::kNone, "", "copy nccom-test to all nodes"},
+      {"", "--sb2sb", Arity::kNone, "", "tensors in SBUF (trn2: allr, allg, redsct)"},
+      {"", "--input-shape", Arity::kOne, "SHAPE",
+       "in SBUF: [step0,step1][num0,num1]; 0 within a partition, 1 partitions"},
+      {"", "--output-shape", Arity::kOne, "SHAPE", "the same for the output"},
+      {"", "--cc-dim", Arity::kOne, "D",
+       "chunks in SBUF: 0 side by side, 1 partition after partition (default 1)"},
       {"", "--custom-replica-groups", Arity::kOne, "FILE", "groups of ranks (JSON)"},
       {"", "--custom-src-target-pairs", Arity::kOne, "FILE", "pairs of a permute (JSON)"},
       {"", "--permute-chain", Arity::kNone, "", ""},
       {"", "--streams-json", Arity::kOne, "FILE", "several streams at once (JSON)"},
       {"", "--vcpu-pin-mode", Arity::kNone, "", "pin the thread of each rank"},
-      {"", "--data-collector-port", Arity::kOne, "X",
-       "accepted; durations travel through the runtime"},
-      {"", "--data-collector-host", Arity::kOne, "X",
-       "accepted; durations travel through the runtime"},
-      {"", "--data-collector-use-ipv6", Arity::kNone, "", "accepted, as above"},
-      {"", "--log-level", Arity::kOne, "", ""},
-      {"", "--benchmark-log-directory", Arity::kOne, "", ""},
+      {"", "--data-collector-port", Arity::kOne, "PORT",
+       "where instances report (default 60006, or any if that is taken)"},
+      {"", "--data-collector-host", Arity::kOne, "HOST", "name of this host for the instances"},
+      {"", "--data-collector-use-ipv6", Arity::kNone, "", "listen on IPv6"},
+      {"", "--log-level", Arity::kOne, "LEVEL", "of the runtime: error, warn, info, debug"},
+      {"", "--benchmark-log-directory", Arity::kOne, "DIR",
+       "for files about failures (default /tmp)"},
   };
   return kSwitches;
+}
+
+bool set_plain(const std::string& name, const std::string& value, Options* options) {
+  static const std::map<std::string, bool Options::*> kFlags = {
+      {"--show-algorithm", &Options::show_algorithm},
+      {"--show-input-output-size", &Options::show_sizes},
+      {"--gib", &Options::gib},
+      {"--x-json-config", &Options::json_config},
+      {"--vcpu-pin-mode", &Options::pin},
+      {"--slurm-mode", &Options::slurm},
+      {"--slurm-use-head-node-neuron-bench", &Options::slurm_copy},
+      {"--shared-output-buff", &Options::shared_output},
+      {"--sb2sb", &Options::sbuf},
+      {"--data-collector-use-ipv6", &Options::collector_ipv6},
+      {"--x-matrix", &Options::matrix},
+  };
+  static const std::map<std::string, std::string Options::*> kTexts = {
+      {"--report-to-json-file", &Options::json_file},
+      {"--x-report-to-csv-file", &Options::csv_file},
+      {"--mpi-log-dir", &Options::mpi_log_dir},
+      {"--benchmark-log-directory", &Options::log_dir},
+      {"--log-level", &Options::log_level},
+      {"--data-collector-host", &Options::collector_host},
+  };
+  const auto flag = kFlags.find(name);
+  const auto text = kTexts.find(name);
+  if (flag != kFlags.end()) options->*flag->second = true;
+  if (text != kTexts.end()) options->*text->second = value;
+  return flag != kFlags.end() || text != kTexts.end();
 }
 
 std::string usage() {
@@ -86,8 +132,10 @@ std::string usage() {
 std::string help() {
   std::string out = usage() +
                     "\noperations: all_reduce (allr), all_gather (allg), reduce_scatter (redsct), "
-                    "alltoall, permute, sendrecv, all_gatherv (allgv), alltoallv,\n  of this "
-                    "project: reduce_scatterv (redsctv)\n\noptions:\n";
+                    "alltoall, permute, sendrecv, all_gatherv (allgv), alltoallv\nown additions: "
+                    "reduce_scatterv (redsctv), broadcast (bcast), reduce, barrier, "
+                    "permute_reduce (permred), permute_implicit (permimp), permute_reduce_implicit "
+                    "(permredimp)\n\noptions:\n";
   for (const Switch& s : switches()) {
     if (*s.help == '\0') continue;
     std::string line = std::string("  ") + s.brief + (*s.brief != '\0' ? ", " : "") + s.full;

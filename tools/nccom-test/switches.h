@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "options.h"
+
 namespace nccom {
 
 enum class Arity { kNone, kOne, kOptional, kMany };
@@ -17,6 +19,9 @@ struct Switch {
 };
 
 const std::vector<Switch>& switches();
+
+// Options that only say yes, or whose text is taken as it is; false for others.
+bool set_plain(const std::string& name, const std::string& value, Options* options);
 
 std::string usage();
 std::string help();

@@ -41,11 +41,12 @@ double bus_factor(Operation operation, uint32_t ranks) {
   switch (operation) {
     case Operation::kAllReduce:
       return 2 * share;
-    case Operation::kPermute:
-    case Operation::kSendRecv:
-      return 1;
-    default:
+    case Operation::kAllGather:
+    case Operation::kReduceScatter:
+    case Operation::kAllToAll:
       return share;
+    default:
+      return 1;
   }
 }
 

@@ -11,9 +11,11 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "sim/machine.h"
@@ -23,6 +25,7 @@ namespace {
 
 constexpr size_t kMaxWord = 128;
 constexpr int kBacklog = 16;
+constexpr const char* kAfter = " after ";
 constexpr timeval kPatience{1, 0};  // with a client that connects and says nothing
 
 base::Result<base::UniqueFd> unix_socket(const std::string& path, sockaddr_un& address) {
@@ -151,7 +154,13 @@ bool serve_link(sim::Machine& machine, const std::shared_ptr<ControlServer::Requ
   for (const bool up : {true, false}) {
     const std::string start = up ? "link up " : "link down ";
     if (request->word.rfind(start, 0) != 0) continue;
-    machine.set_link(request->word.substr(start.size()), up, [request](const base::Status& status) {
+    std::string name = request->word.substr(start.size());
+    std::optional<base::Ps> after;
+    if (const size_t at = name.find(kAfter); at != std::string::npos) {
+      after = base::us(std::strtoull(name.c_str() + at + std::strlen(kAfter), nullptr, 10));
+      name.resize(at);
+    }
+    machine.set_link(name, up, after, [request](const base::Status& status) {
       ControlServer::answer(*request, status ? "ok" : status.error().message());
     });
     return true;

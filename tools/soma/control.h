@@ -21,7 +21,7 @@ constexpr const char* kControlSocket = "/control";
 class ControlServer {
  public:
   struct Request {
-    std::string word;  // "reset", "report", "down", "link up NAME", "link down NAME"
+    std::string word;  // "reset", "report", "down", and those of serve_link()
     base::UniqueFd connection;
   };
 
@@ -57,7 +57,8 @@ class ControlServer {
   std::thread thread_;
 };
 
-// Serves "link up NAME" and "link down NAME"; false for other words.
+// Serves "link up NAME" and "link down NAME", where the name may be followed by " after " and the
+// microseconds between the next release of barriers and the change; false for other words.
 bool serve_link(sim::Machine& machine, const std::shared_ptr<ControlServer::Request>& request);
 
 // Sends `word` to the machine of `directory` and returns its answer.

@@ -86,7 +86,7 @@ std::vector<Option> options(Request& request) {
       // Without a meaning here: there is one job, which has the machine to itself.
       {{"u", "unbuffered", "exclusive", "overlap", "Q", "quiet", "v", "verbose"}, false, {}},
       {{"mpi", "J", "job-name", "p", "partition", "t", "time", "c", "cpus-per-task", "cpu-bind",
-        "mem", "A", "account", "jobid"},
+        "mem", "A", "account", "jobid", "bcast"},
        true,
        {}}};
 }

@@ -12,6 +12,7 @@ namespace soma {
 namespace {
 
 constexpr size_t kSuggestions = 6;
+constexpr uint64_t kMaxAfterUs = 1'000'000'000;  // of simulated time
 
 void add_device_options(CLI::App& app, MachineOptions& options) {
   app.add_option("--platform", options.platform, "name of a platform or path of a .json file")
@@ -52,6 +53,19 @@ std::string unexpected(const CLI::App& app, const std::vector<std::string>& argu
          (near.empty() ? "" : " (--help lists all)");
 }
 
+// As a shell takes it.
+std::string command_line(const std::vector<std::string>& arguments) {
+  std::string out = "soma";
+  for (const std::string& argument : arguments) {
+    const bool plain = !argument.empty() &&
+                       argument.find_first_of(" \t\n'\"\\$`*?[]{}()<>|&;~#!") == std::string::npos;
+    std::string quoted = "'";
+    for (const char c : argument) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+    out += " " + (plain ? argument : quoted + "'");
+  }
+  return out;
+}
+
 class CommandLine {
  public:
   CommandLine() {
@@ -71,6 +85,7 @@ class CommandLine {
 
   int execute(int argc, char** argv) {
     std::vector<std::string> arguments(argv + 1, argv + argc);
+    sweep_options_.command_line = command_line(arguments);
     const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
     if (dashes != arguments.end()) command_.assign(dashes + 1, arguments.end());
     arguments.erase(dashes, arguments.end());
@@ -124,6 +139,10 @@ class CommandLine {
         ->add_option("--link", fault_options_.link,
                      "two chips (0-1) or a name of the report (link.d0-d1)")
         ->required();
+    fault_
+        ->add_option("--after-us", fault_options_.after_us,
+                     "not now but once, this long after the next on-device barrier opens")
+        ->check(CLI::Range(uint64_t{0}, kMaxAfterUs));
     fault_->add_option("state", fault_state_, "down or up")
         ->required()
         ->check(CLI::IsMember({"down", "up"}));
@@ -175,9 +194,11 @@ class CommandLine {
     sweep_->add_option("--warmup", o.warmup, "unmeasured operations")->capture_default_str();
     sweep_->add_flag("--data", o.data, "move payload and check the results");
     sweep_->add_option("--csv", o.csv, "write the results to this file (- for stdout)");
-    sweep_->add_option("--html", o.html, "write a page with curves to this file");
-    sweep_->add_option("--title", o.title, "of the page")->capture_default_str();
+    sweep_->add_option("--html", o.html, "write a page with curves and tables to this file");
+    sweep_->add_option("--svg", o.svg, "write the curves as a picture to this file");
+    sweep_->add_option("--title", o.title, "of page and picture")->capture_default_str();
     sweep_->add_option("--jobs", o.jobs, "runs at once; default: one per processor");
+    sweep_->add_flag("--resume", o.resume, "measure only what the file of --csv does not have");
   }
   void add_describe() {
     describe_ =

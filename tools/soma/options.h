@@ -56,6 +56,7 @@ struct ExecOptions {
 struct FaultOptions {
   std::optional<std::string> name;
   std::string link;
+  std::optional<uint64_t> after_us;  // the next release of barriers; default: now
   bool up = false;
 };
 

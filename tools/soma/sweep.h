@@ -1,13 +1,12 @@
-// `soma sweep`: times collectives over a grid of platforms, operations, ranks and timing values.
-// Every combination is one `soma run ... nccom-test` over all sizes; results go to a CSV file and
-// to a page with curves next to the published measurements of the same platform (calibration.md).
+// `soma sweep`: times collectives over a grid of platforms, operations, ranks, timing values and
+// sizes. Every point is one `soma run ... nccom-test` on a machine of its own, so its result
+// depends on no other point and on no number of jobs; results go to a CSV file, to a picture and to
+// a page with curves next to the published measurements of the same platform (calibration.md).
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include "base/error.h"
 
 namespace soma {
 
@@ -25,50 +24,12 @@ struct SweepOptions {
   bool data = false;  // move payload and check it
   std::string csv;
   std::string html;
+  std::string svg;
   std::string title = "Collectives";
-  uint32_t jobs = 0;  // at once; 0: one per processor
+  uint32_t jobs = 0;         // at once; 0: one per processor
+  bool resume = false;       // take what the CSV file already has
+  std::string command_line;  // as given, for the page
 };
-
-// One line of a curve.
-struct SweepRow {
-  uint64_t bytes = 0;
-  double time_us = 0;
-  double algbw = 0;  // 10^9 bytes per second
-  double busbw = 0;
-  std::string algorithm;
-};
-
-// A combination, and what came out of it.
-struct SweepSeries {
-  std::string platform;
-  std::string operation;  // short name
-  std::string datatype;
-  uint32_t ranks = 0;
-  uint32_t nodes = 1;
-  std::string algorithm;          // forced, or empty
-  std::vector<std::string> sets;  // name=value
-  std::vector<SweepRow> rows;
-  std::string error;  // empty: all sizes were measured
-};
-
-// Published measurements of one platform, rank count, operation and type.
-struct PublishedSeries {
-  std::string id;  // "N23"
-  std::string platform;
-  std::string operation;
-  std::string datatype;
-  uint32_t ranks = 0;
-  std::vector<SweepRow> rows;  // time only
-};
-
-base::Result<std::vector<PublishedSeries>> parse_published(const std::string& csv);
-std::string sweep_csv(const std::vector<SweepSeries>& series);
-// A page that needs nothing else: drawings, tables, no scripts.
-std::string sweep_page(const std::string& title, const std::vector<SweepSeries>& series,
-                       const std::vector<PublishedSeries>& published);
-// "a=1,2" and "b=3": {{a=1, b=3}, {a=2, b=3}}.
-base::Result<std::vector<std::vector<std::string>>> expand_sets(
-    const std::vector<std::string>& sets);
 
 int sweep(const SweepOptions& options);
 

@@ -193,7 +193,8 @@ int fault(const FaultOptions& options) {
   bool enclosing = false;
   const auto running = machine_for(options.name, enclosing);
   if (!running) return fail(running.error());
-  const std::string word = (options.up ? "link up " : "link down ") + options.link;
+  std::string word = (options.up ? "link up " : "link down ") + options.link;
+  if (options.after_us) word += " after " + std::to_string(*options.after_us);
   const auto answer = ask(running->directory, word);
   if (!answer) return fail(answer.error());
   if (*answer == "ok") return 0;

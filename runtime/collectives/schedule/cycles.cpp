@@ -329,4 +329,26 @@ std::vector<std::vector<uint32_t>> ring_orders(const Group& group, uint32_t max_
   return out;
 }
 
+base::Result<std::vector<std::pair<uint32_t, uint32_t>>> ring_pairs(const Group& group,
+                                                                    uint32_t channel) {
+  std::map<uint32_t, uint32_t> devices;  // of each node
+  for (const ChipRanks& chip : by_chip(group)) ++devices[chip.node];
+  const bool whole = std::all_of(devices.begin(), devices.end(), [&](const auto& node) {
+    return node.second == group.topology.devices_per_node;
+  });
+  const std::vector<std::vector<uint32_t>> orders = ring_orders(group, whole ? 4 : 2);
+  if (channel >= orders.size()) {
+    return base::Error{base::Fault::kUsage, kNrtInvalid, "collectives",
+                       "implicit permute on channel " + std::to_string(channel) + " over " +
+                           std::to_string(group.ranks()) + " ranks, whose group has " +
+                           std::to_string(orders.size())};
+  }
+  const std::vector<uint32_t>& order = orders[channel];
+  std::vector<std::pair<uint32_t, uint32_t>> pairs;
+  for (size_t i = 0; i < order.size(); ++i) {
+    pairs.emplace_back(order[i], order[(i + 1) % order.size()]);
+  }
+  return pairs;
+}
+
 }  // namespace ccl

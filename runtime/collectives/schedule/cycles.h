@@ -3,9 +3,11 @@
 // 2.10 (nodes), 2.14 (switched fabrics).
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "runtime/collectives/schedule/topology.h"
+#include "runtime/collectives/types.h"
 
 namespace ccl {
 
@@ -34,5 +36,10 @@ std::vector<uint32_t> core_order(const Topology& topology, const ChipStop& stop)
 
 // Channel -> position -> index in the group.
 std::vector<std::vector<uint32_t>> ring_orders(const Group& group, uint32_t max_channels);
+
+// {source, target} along channel `channel` of an implicit permute (collectives.md 1.5): at most 4
+// channels where the group has every device of its nodes, else 2, and no more than it has rings.
+base::Result<std::vector<std::pair<uint32_t, uint32_t>>> ring_pairs(const Group& group,
+                                                                    uint32_t channel);
 
 }  // namespace ccl

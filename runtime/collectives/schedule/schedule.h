@@ -135,6 +135,7 @@ struct ScheduleOptions {
   // A bound for steps per rank and channel (programs must fit a CC-core); slices and slots grow
   // instead.
   uint32_t max_steps = 900;
+  bool strict = false;  // groups as published only (groups.h)
 };
 
 }  // namespace ccl

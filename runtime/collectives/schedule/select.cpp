@@ -105,8 +105,8 @@ Situation situation_of(const OpRequest& request, const Group& group, bool in_pla
 base::Result<Schedule> make_schedule(const OpRequest& request, const Group& group,
                                      const ScheduleOptions& options, const Overrides& overrides) {
   if (base::Status status = validate(request, group.ranks()); !status) return status.error();
-  base::Status legal =
-      is_permute(request.kind) ? check_permute(request, group, false) : check_group(group, false);
+  base::Status legal = is_permute(request.kind) ? check_permute(request, group, options.strict)
+                                                : check_group(group, options.strict);
   if (!legal) return legal.error();
   for (const MscclProgram& program : overrides.programs) {
     if (program.applies(request, group.ranks(), options.in_place)) {

@@ -192,5 +192,30 @@ TEST(Cycles, HostsAreLeftByDifferentChips) {
   EXPECT_EQ(last.size(), 4u);
 }
 
+// Channel by channel an implicit permute follows the rings; a group has two, or four if it is a
+// whole node.
+TEST(Cycles, PairsOfImplicitPermutes) {
+  const Platform p = torus(Gen::kV3, 4);
+  const Group group = whole(p);
+  const Orders orders = orders_of(group);
+  for (uint32_t channel = 0; channel < 4; ++channel) {
+    const auto pairs = ring_pairs(group, channel);
+    ASSERT_TRUE(pairs) << pairs.error().message();
+    ASSERT_EQ(pairs->size(), 64u);
+    for (size_t i = 0; i < 64; ++i) {
+      EXPECT_EQ((*pairs)[i], std::make_pair(orders[channel][i], orders[channel][(i + 1) % 64]));
+    }
+  }
+  const Group row = group_of_ranks(p, 0, 16);
+  EXPECT_TRUE(ring_pairs(row, 1));
+  const auto third = ring_pairs(row, 2);
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().code, kNrtInvalid);
+  const Group sleds = group_of_ranks(racks(4), 0, 8);  // half of a sled
+  EXPECT_TRUE(ring_pairs(sleds, 1));
+  EXPECT_FALSE(ring_pairs(sleds, 2));
+  EXPECT_TRUE(ring_pairs(group_of_ranks(racks(4), 0, 32), 3));  // two whole ones
+}
+
 }  // namespace
 }  // namespace ccl

@@ -59,8 +59,8 @@ TEST(Select, FollowsTheTableOfTrn2) {
 
 TEST(Select, FollowsTheTablesOfOtherPlatforms) {
   const Platform trn1 = torus(Gen::kV2, 2);
-  EXPECT_EQ(chosen(whole(trn1), OpKind::kAllReduce, kMB), "mesh");
-  EXPECT_EQ(chosen(whole(trn1), OpKind::kAllReduce, kMB + 64), "ring");
+  EXPECT_EQ(chosen(whole(trn1), OpKind::kAllReduce, 4 << 20), "mesh");
+  EXPECT_EQ(chosen(whole(trn1), OpKind::kAllReduce, (4 << 20) + 64), "ring");
   EXPECT_EQ(chosen(whole(one_chip(Gen::kV2, 2)), OpKind::kAllReduce, 1 << 20), "ring");
   EXPECT_EQ(chosen(whole(one_chip(Gen::kV2, 2)), OpKind::kAllReduce, 1 << 16), "mesh");
   EXPECT_EQ(chosen(whole(row_of_chips(6, false)), OpKind::kAllGather, kMB), "ring");
@@ -196,6 +196,18 @@ TEST(Select, RefusesIllegalGroups) {
   EXPECT_THAT(open.error().what, HasSubstr("open chain"));
   request.pairs = {{0, 1}, {1, 0}};
   EXPECT_TRUE(make_schedule(request, whole(one_chip(Gen::kV3, 4)), {}, ""));
+}
+
+TEST(Select, StrictTakesPublishedGroupsOnly) {
+  const Group three = group_of_ranks(torus(Gen::kV3, 4), 0, 3);
+  const OpRequest request = request_of(OpKind::kAllReduce, 3, 1024);
+  ScheduleOptions options;
+  EXPECT_TRUE(make_schedule(request, three, options, ""));
+  options.strict = true;
+  const auto refused = make_schedule(request, three, options, "");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, kNrtInvalid);
+  EXPECT_THAT(refused.error().what, HasSubstr("of 3 ranks on trn2; legal sizes: 1, 2, 4, 8"));
 }
 
 }  // namespace

@@ -1,0 +1,163 @@
+// What a packet of the UDMA engine does when it has ended: descriptors are consumed, payload moves
+// or is elided, signals take effect.
+#include "hw/dma/udma_engine.h"
+
+namespace hw {
+
+bool UdmaEngine::elided(const Packet& packet) const {
+  return context_.timing_only && packet.bytes / packet.copies > context_.real_bytes &&
+         index_ < context_.fabric.address_map().compute_engines();
+}
+
+// The plain memory behind a buffer, or null.
+Memory* UdmaEngine::memory_of(const Buffer& b, Half h, uint64_t* offset) {
+  const Route& route = context_.routes.find(domain_, b.address, h == kS2m);
+  *offset = route.offset + (b.address - route.begin);
+  return route.memory;
+}
+
+bool UdmaEngine::reads_elided(const Buffer* buffers, const Packet& packet) {
+  for (uint32_t i = 0; i < packet.sources; ++i) {
+    uint64_t offset = 0;
+    Memory* memory = memory_of(buffers[i], kM2s, &offset);
+    if (memory != nullptr && memory->elided().overlaps(offset, buffers[i].length)) return true;
+  }
+  return false;
+}
+
+// Timing-only: bytes that were not computed stay known as such wherever they are copied; where they
+// would leave device memory (to the host, into a register) somebody reads them.
+void UdmaEngine::track_elision(const Buffer* buffers, const Packet& packet, bool elided) {
+  const bool stale = elided || reads_elided(buffers, packet);
+  bool read = false;
+  for (uint32_t i = packet.sources; i < packet.sources + packet.destinations; ++i) {
+    uint64_t offset = 0;
+    Memory* memory = memory_of(buffers[i], kS2m, &offset);
+    if (memory == nullptr) {
+      read = read || (stale && !elided);
+    } else if (stale) {
+      memory->elided().add(offset, buffers[i].length);
+    } else {
+      memory->elided().remove(offset, buffers[i].length);
+    }
+  }
+  context_.counters.elided_reads += read ? 1 : 0;
+}
+
+void UdmaEngine::count(const Packet& packet) {
+  Counters& c = context_.counters;
+  c.packets += packet.partial ? 0 : 1;
+  c.compute_packets += packet.compute ? 1 : 0;
+  c.descriptors += uint64_t{packet.tx_descriptors} + packet.rx_descriptors;
+  c.bytes += packet.bytes;
+  if (context_.tracer == nullptr) return;
+  uint32_t& track = queue(packet.queue).track;
+  if (track == ~0u) {
+    track = context_.tracer->track(name() + ".q" + std::to_string(packet.queue));
+  }
+  context_.tracer->span(track, packet.start, packet.end,
+                        packet.sources > 1 && packet.compute ? "reduce"
+                        : packet.signal                      ? "signal"
+                                                             : "copy",
+                        packet.bytes);
+}
+
+void UdmaEngine::complete(Packet& packet) {
+  Queue& q = queue(packet.queue);
+  const RingPointer first = q.half[kM2s].current;
+  const uint32_t n[2] = {packet.tx_descriptors, packet.rx_descriptors};
+  for (Half h : {kM2s, kS2m}) {
+    if (q.half[h].generation == packet.generation[h]) consume(q, h, n[h]);
+  }
+  if (q.half[kM2s].visible == 0) active_ &= ~(1u << packet.queue);
+  note(kM2s, packet.noted[kM2s]);
+  note(kS2m, packet.noted[kS2m]);
+  const uint32_t whole = q.sent + packet.bytes;
+  if (q.half[kM2s].generation == packet.generation[kM2s]) {
+    q.sent = packet.partial ? whole : 0;
+    q.dmb_released = false;
+  }
+  count(packet);
+  if (traced() && !packet.partial) post_trace(packet, first, whole);
+  if (packet.signal) {
+    defer(packet);
+    return;
+  }
+  const Buffer* buffers = run_.buffers.data() + packet.first_buffer;
+  if (elided(packet)) {
+    context_.counters.elided_bytes += packet.bytes;
+    track_elision(buffers, packet, true);
+    return;
+  }
+  if (context_.timing_only) track_elision(buffers, packet, false);
+  const bool scaled = packet.compute && packet.operation.op == contract::ReduceOp::kFma;
+  const Scales* scales = scaled ? &run_.scales[packet.scales] : nullptr;
+  const Mover::Outcome outcome = packet.compute
+                                     ? mover_.compute(buffers, packet, scales, context_.timing_only)
+                                     : mover_.copy(buffers, packet, context_.timing_only);
+  raise(kM2s, outcome.m2s);
+  raise(kS2m, outcome.s2m);
+}
+
+// A signal's source is read now, at its end; its writes take effect when it is acknowledged.
+void UdmaEngine::defer(const Packet& packet) {
+  uint32_t slot;
+  if (deferred_free_.empty()) {
+    slot = static_cast<uint32_t>(deferred_.size());
+    deferred_.emplace_back();
+  } else {
+    slot = deferred_free_.back();
+    deferred_free_.pop_back();
+  }
+  Deferred& d = deferred_[slot];
+  const Buffer* buffers = run_.buffers.data() + packet.first_buffer;
+  const bool word = packet.destinations == 1 && packet.bytes <= d.word.size();
+  d.first = buffers[packet.sources];
+  if (!word) {
+    d.rest = std::make_unique<Deferred::Long>();
+    d.rest->others.assign(buffers + packet.sources + 1,
+                          buffers + packet.sources + packet.destinations);
+    d.rest->data.resize(packet.bytes);
+  }
+  if (context_.timing_only && reads_elided(buffers, packet)) ++context_.counters.elided_reads;
+  if (!mover_.gather(buffers, packet, word ? d.word.data() : d.rest->data.data())) {
+    d.rest.reset();
+    deferred_free_.push_back(slot);
+    raise(kM2s, m2s_cause::kDataRead);
+    return;
+  }
+  ++deferred_pending_;
+  d.event = context_.events.schedule(key(packet.visible, Phase::kEffect), *this, kTagEffect, slot);
+}
+
+void UdmaEngine::effect(uint64_t slot) {
+  // A write may come back to this engine (a doorbell, a reset): nothing in deferred_ is referred
+  // to.
+  const Deferred d = std::move(deferred_[slot]);
+  deferred_free_.push_back(static_cast<uint32_t>(slot));
+  --deferred_pending_;
+  if (d.rest == nullptr) return write_signal(d.first, d.word.data());
+  const uint8_t* from = d.rest->data.data();
+  write_signal(d.first, from);
+  from += d.first.length;
+  for (const Buffer& b : d.rest->others) {
+    write_signal(b, from);
+    from += b.length;
+  }
+}
+
+void UdmaEngine::write_signal(const Buffer& b, const uint8_t* from) {
+  const Route& route = context_.routes.find(domain_, b.address, true);
+  bool ok = false;
+  if (route.block != nullptr) {
+    // Targets only read from the buffer of a write.
+    ok = route.block->access(route.offset + (b.address - route.begin), const_cast<uint8_t*>(from),
+                             b.length, true, false);
+    if (ok) ++context_.counters.register_writes;
+  } else {
+    ok = context_.fabric.write(b.address, {from, b.length});
+  }
+  if (!ok) raise(kS2m, s2m_cause::kDataWrite);
+}
+
+}  // namespace hw

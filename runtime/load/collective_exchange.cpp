@@ -1,0 +1,151 @@
+// What the ranks of a world tell each other before their collectives are lowered: where their
+// buffers and semaphores are, that their programs fit together, or that they cannot take part.
+// Every rank sees the same answers, so all come to the same conclusion.
+#include <algorithm>
+
+#include "base/span.h"
+#include "runtime/load/collective_set.h"
+#include "runtime/nrt/status.h"
+
+namespace nrt {
+namespace {
+
+// Followed by the images of all operations, or by what is wrong.
+struct Head {
+  uint32_t version = 3;
+  uint32_t status = NRT_SUCCESS;
+  uint64_t fingerprint = 0;
+};
+static_assert(sizeof(Head) == 16);
+
+const char* name_of(neff::DataType type) {
+  constexpr const char* kNames[] = {
+      "no type", "uint64", "int8",    "uint8", "int16", "uint16",   "bfloat16", "float16",
+      "int32",   "uint32", "float32", "fp32r", "int64", "float8e3", "float8e4", "float8e5"};
+  const auto code = static_cast<size_t>(type);
+  return code < std::size(kNames) ? kNames[code] : "unknown type";
+}
+
+const char* name_of(contract::ReduceOp op) {
+  switch (op) {
+    case contract::ReduceOp::kAdd:
+      return "add";
+    case contract::ReduceOp::kMax:
+      return "max";
+    case contract::ReduceOp::kMin:
+      return "min";
+    case contract::ReduceOp::kFma:
+      return "fma";
+  }
+  return "unknown reduction";
+}
+
+std::string text_of(const neff::ReplicaGroups& groups) {
+  std::string text = "groups ";
+  for (const neff::RankList& list : groups.lists) {
+    text += text.back() == ']' ? ",[" : "[";
+    for (size_t i = 0; i < list.size(); ++i) text += (i == 0 ? "" : ",") + std::to_string(list[i]);
+    text += "]";
+  }
+  for (size_t i = 0; i < groups.source_target_pairs.size(); ++i) {
+    const auto& [source, target] = groups.source_target_pairs[i];
+    text += (i == 0 ? ", pairs " : ",") + std::to_string(source) + ">" + std::to_string(target);
+  }
+  return text;
+}
+
+}  // namespace
+
+ProgramSummary CollectiveSet::summary() const {
+  ProgramSummary summary;
+  for (const Operation& operation : operations_) {
+    const ccl::OpRequest& q = operation.request;
+    ProgramSummary::Operation own;
+    own.text = std::string(ccl::to_string(q.kind)) + " of " + name_of(operation.op->dtype);
+    if (ccl::reduces(q.kind)) own.text += std::string(" (") + name_of(q.op) + ")";
+    own.text += ", " + std::to_string(q.input_bytes) + " to " + std::to_string(q.output_bytes) +
+                " bytes, " + text_of(program_.subgraph().cc.groups[operation.op->group_id]) +
+                ", root " + std::to_string(q.root) + ", stream " +
+                std::to_string(operation.op->stream_id) + ", by " +
+                ccl::to_string(operation.needs.algorithm);
+    own.plan = operation.needs.signature;
+    own.ranks = groups_[operation.group].ranks;
+    summary.operations.push_back(std::move(own));
+  }
+  for (const Stream& stream : streams_) {
+    summary.sequence.insert(summary.sequence.end(), stream.sequence.begin(), stream.sequence.end());
+  }
+  return summary;
+}
+
+// Errors of ranks first, then differences of their programs, which takes another round to name.
+base::Status CollectiveSet::agree(const ccl::Gathered& all) {
+  bool equal = true;
+  const auto own = base::load<Head>(all[communicator_->rank()].data());
+  for (uint32_t rank = 0; rank < all.size(); ++rank) {
+    const Head head = all[rank].size() < sizeof own ? Head{0} : base::load<Head>(all[rank].data());
+    if (head.version != own.version) {
+      return error(NRT_FAILURE,
+                   "Rank " + std::to_string(rank) +
+                       " is not executing collectives, or has another version of the runtime",
+                   base::Fault::kProgram);
+    }
+    if (head.status != NRT_SUCCESS) {
+      const std::string text(all[rank].begin() + sizeof head, all[rank].end());
+      return error(static_cast<NRT_STATUS>(head.status),
+                   "Rank " + std::to_string(rank) + " cannot take part: " + text,
+                   base::Fault::kProgram);
+    }
+    equal = equal && head.fingerprint == own.fingerprint &&
+            all[rank].size() == all[communicator_->rank()].size();
+  }
+  if (equal) return {};
+  auto texts = communicator_->all_gather(encode(summary()));
+  if (!texts) return texts.error();
+  std::vector<ProgramSummary> summaries;
+  for (size_t rank = 0; rank < texts->size(); ++rank) {
+    auto theirs = decode_summary((*texts)[rank]);
+    if (!theirs) return theirs.error();
+    summaries.push_back(std::move(*theirs));
+  }
+  return check_agreement(summaries);
+}
+
+base::Status CollectiveSet::exchange(const base::Status& prepared,
+                                     std::vector<std::vector<ccl::RankResources>>* by_operation) {
+  Head own;
+  ccl::Blob blob(sizeof own);
+  if (prepared.ok()) {
+    own.fingerprint = fingerprint(summary());
+    for (const Operation& operation : operations_) {
+      const std::vector<uint8_t> image = ccl::serialize(operation.resources);
+      blob.insert(blob.end(), image.begin(), image.end());
+    }
+  } else {
+    own.status = status_of(prepared.error());
+    const std::string text = prepared.error().message();
+    blob.insert(blob.end(), text.begin(), text.end());
+  }
+  base::store(blob.data(), own);
+  const size_t each = (blob.size() - sizeof own) / std::max<size_t>(1, operations_.size());
+  auto all = communicator_->all_gather(std::move(blob));
+  if (!prepared.ok()) return prepared;
+  if (!all) return all.error();
+  if (base::Status s = agree(*all); !s.ok()) return s;
+  for (size_t i = 0; i < operations_.size(); ++i) {
+    auto& members = by_operation->emplace_back();
+    for (const uint32_t rank : groups_[operations_[i].group].ranks) {
+      const size_t at = sizeof own + i * each;
+      if ((*all)[rank].size() < at + each) {
+        return error(NRT_FAILURE, "Rank " + std::to_string(rank) + " has fewer collectives",
+                     base::Fault::kProgram);
+      }
+      auto resources = ccl::deserialize((*all)[rank].data() + at, each);
+      if (!resources) return resources.error();
+      members.push_back(*resources);
+    }
+  }
+  return {};
+}
+
+}  // namespace nrt

@@ -1,0 +1,148 @@
+"""NEFFs made in place, run by ranks.py."""
+import array
+import json
+import pathlib
+import subprocess
+import sys
+
+from bench import EndToEnd, free_port
+
+HERE = pathlib.Path(__file__).resolve().parent
+FIRST_SEMAPHORE = 20  # one per stream; those below are for copies
+
+
+class Program:
+    """Float32 tensors, copies of them by DMA, collectives; one engine program per name."""
+
+    def __init__(self, arch="trn1", lnc=1, groups=None, ranks=2):
+        self.arch, self.lnc, self.ranks = arch, lnc, ranks
+        self.groups = groups or [[list(range(ranks))]]
+        self.variables = {}
+        self.queues = {}
+        self.blocks = {}  # by engine
+        self.text = {}
+        self.operations = 0
+        self.streams = 1
+
+    def variable(self, name, elements, kind="tmp-buf"):
+        """kind: input, output, tmp-buf (device memory of the program)."""
+        self.variables[name] = {"type": kind, "var_id": len(self.variables) + 1,
+                                "size": 4 * elements}
+        if kind == "tmp-buf":
+            self.variables[name]["alignment"] = 64
+        return name
+
+    def add(self, engine, line):
+        self.text.setdefault(engine, []).append(line)
+
+    def copy(self, engine, source, target, semaphore, wait=""):
+        """Starts a copy by 16 queues, each of which adds 1 to the semaphore at its end."""
+        size = self.variables[source]["size"]
+        name = f"q{engine}{semaphore}"
+        self.queues[name] = {"type": "in", "num_queues": 16, "owner": engine,
+                             "semaphore": semaphore}
+        blocks = self.blocks.setdefault(engine, [])
+        number = len(blocks) + 1
+        blocks.append({"id": number, "queue": name, "semaphore": semaphore, "desc": [
+            {"from": source, "from_off": 0, "from_sizes": [size], "from_steps": [1],
+             "to": target, "to_off": 0, "to_sizes": [size], "to_steps": [1]}]})
+        self.add(engine, f"PSEUDO_DMA_TRIGGER {wait} {name} block_id={number}")
+
+    def collective(self, engine, kind, source, target, wait="", stream=0, group=0, priority=0):
+        """kind: text of ctype and op. Returns the semaphore that counts completions."""
+        done = FIRST_SEMAPHORE + stream
+        one, other = self.variables[source], self.variables[target]
+        self.add(engine,
+                 f"PSEUDO_TRIGGER_COLLECTIVE_2 {wait} $S[{done}]++@complete ctype={kind} "
+                 f"dtype=float32 cc_dim=0 src0_var_id={one['var_id']} src0_var_offset=0 "
+                 f"src0_shape_reg=0 src0_pattern=[1][{one['size'] // 4}]\n"
+                 f"PSEUDO_EXTENSION group_id={group} channel_id=0 stream_id={stream} "
+                 f"dst_var_id={other['var_id']} dst_var_offset=0 dst_shape_reg=0 "
+                 f"dst_pattern=[1][{other['size'] // 4}]"
+                 + (f" priority={priority}" if priority else ""))
+        self.operations += 1
+        self.streams = max(self.streams, stream + 1)
+        return done
+
+    def delay(self, engine, turns):
+        """A loop on the engine's registers."""
+        label = f"delay{len(self.text.get(engine, []))}"
+        self.add(engine, f"REGISTER_MOVE dst=r1 src=0\n{label}:\n"
+                         "REGISTER_ALU op=ADD dst=r1 a=r1 b=1\n"
+                         f"COMPARE_BRANCH cond=LTU a=r1 b={turns} target={label}")
+
+    def pack(self, tool, directory):
+        """Writes the NEFF; returns its path."""
+        root = pathlib.Path(directory) / f"neff{len(list(pathlib.Path(directory).glob('neff*')))}"
+        definition = {"name": "definition", "x_arch": self.arch}
+        for engine, lines in self.text.items():
+            definition[engine] = f"{engine}.json"
+            definition[f"{engine}_instr"] = f"{engine}.bin"
+            self.write(root / "sg00" / f"{engine}.json",
+                       json.dumps({"instr": [], "dma": self.blocks.get(engine, [])}))
+            self.write(root / "sg00" / f"{engine}.s",
+                       f".engine {engine}\n.arch {self.arch}\n" + "\n".join(lines) + "\nHALT\n")
+        definition["dma_queue"] = self.queues
+        definition["var"] = self.variables
+        definition["x_cc"] = {"replica_groups": self.groups,
+                              "source_target_pairs": [None] * len(self.groups),
+                              "participants": self.ranks, "streams": self.streams,
+                              "ops": self.operations}
+        self.write(root / "sg00" / "def.json", json.dumps(definition))
+        for part in range(1, self.lnc):
+            self.write(root / f"sg0{part}" / "def.json",
+                       json.dumps({"name": "definition", "x_arch": self.arch, "var": {}}))
+        file = root.with_suffix(".neff")
+        subprocess.run([tool, "pack", str(root), "-o", str(file), "--name", "test"], check=True)
+        return str(file)
+
+    @staticmethod
+    def write(path, text):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="ascii")
+
+
+class Programs(EndToEnd):
+    """Tests that run programs of their own."""
+
+    def execute(self, *arguments, **more):
+        """attempt(), which goes well: what ranks.py says, with "run"."""
+        run = self.attempt(*arguments, **more)
+        self.assert_ok(run)
+        result = json.loads(run.output.splitlines()[-1])
+        result["run"] = run
+        return result
+
+    def attempt(self, programs, options, inputs=None, executions=1, rings=False, **environment):
+        """`programs`: one, or one per rank. `inputs`: by name a list of floats per rank."""
+        if not isinstance(programs, list):
+            programs = [programs] * programs.ranks
+        files = {}
+        for program in programs:
+            if id(program) not in files:
+                files[id(program)] = program.pack(self.program("neff"), self.directory)
+        first = programs[0]
+        sizes = {kind: {name: v["size"] for name, v in first.variables.items()
+                        if v["type"] == kind} for kind in ("input", "output")}
+        for name, ranks in (inputs or {}).items():
+            for rank, values in enumerate(ranks):
+                (self.directory / f"{name}.{rank}").write_bytes(array.array("f", values).tobytes())
+        job = {"library": str(self.build / "lib" / "libnrt.so.1"),
+               "executions": executions, "rings": rings,
+               "neffs": [files[id(program)] for program in programs],
+               "inputs": sizes["input"], "outputs": sizes["output"]}
+        (self.directory / "job.json").write_text(json.dumps(job))
+        return self.run_on(options, [sys.executable, str(HERE / "ranks.py"), "job.json"],
+                           NEURON_RT_ROOT_COMM_ID=f"127.0.0.1:{free_port()}", **environment)
+
+    def output(self, name, rank):
+        values = array.array("f")
+        values.frombytes((self.directory / f"{name}.{rank}").read_bytes())
+        return list(values)
+
+    @staticmethod
+    def program_time(result):
+        """Picoseconds from the execution barrier to rest."""
+        released, = (row for row in result["run"].report["activities"]
+                     if row["name"] == "barrier release")
+        return released["total_ps"]

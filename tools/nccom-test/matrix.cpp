@@ -1,0 +1,102 @@
+#include "matrix.h"
+
+#include <nrt/nrt_status.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "bench.h"
+
+namespace nccom {
+namespace {
+
+struct Entry {
+  const char* operation;
+  const char* name;  // in NCCOM_CC_ALGO
+  std::vector<const char*> algorithms;
+};
+
+const std::vector<Entry>& entries() {
+  static const std::vector<const char*> kAll = {"ring", "mesh",     "rdh", "kangaring",
+                                                "hier", "flatring", "tree"};
+  static const std::vector<Entry> kEntries = {
+      {"all_reduce", "allr", kAll},
+      {"all_gather", "allg", kAll},
+      {"reduce_scatter", "redsct", kAll},
+      {"alltoall", "alltoall", {"ring", "mesh", "pairwise"}},
+      {"permute", "permute", {"ring"}},
+      {"sendrecv", "permute", {"ring"}},
+      {"permute_reduce", "permute_reduce", {"ring"}},
+      {"permute_implicit", "permute", {"ring"}},
+      {"permute_reduce_implicit", "permute_reduce", {"ring"}},
+      {"broadcast", "bcast", {"tree"}},
+      {"reduce", "reduce", {"tree"}},
+      {"barrier", "barrier", {"tree"}},
+  };
+  return kEntries;
+}
+
+class Matrix {
+ public:
+  Matrix(const std::vector<std::string>& arguments, const Options& job)
+      : arguments_(arguments), job_(job) {}
+
+  int run() {
+    const auto bench = Bench::open({job_});
+    if (!bench) {
+      std::fprintf(stderr, "%s\n", bench.error().message().c_str());
+      return 1;
+    }
+    for (const Entry& entry : entries()) {
+      for (const char* algorithm : entry.algorithms) try_one(**bench, entry, algorithm);
+    }
+    return failures_ == 0 ? 0 : 1;
+  }
+
+ private:
+  void try_one(Bench& bench, const Entry& entry, const char* algorithm) {
+    std::vector<std::string> arguments = arguments_;
+    arguments.insert(arguments.end(), {"--x-operation", entry.operation});
+    const Parsed parsed = parse(arguments);
+    if (!parsed.proceed) {  // an odd number of ranks has no pairs
+      return print(entry, algorithm, "refused  by the tool");
+    }
+    Options o = parsed.streams.front();
+    o.rank_start = job_.rank_start;
+    o.local_ranks = job_.local_ranks;
+    if (o.check == Check::kOff) o.check = Check::kRandom;
+    const std::string choice = std::string(entry.name) + ":" + algorithm;
+    ::setenv("NCCOM_CC_ALGO", choice.c_str(), 1);
+    // What the runtime logs from here on is about this one.
+    std::fprintf(stderr, "nccom-test: %s with %s\n", entry.operation, algorithm);
+    bench.use({o});
+    const auto measured = bench.measure({size_list(o).front()});
+    if (!measured) return complain(entry, algorithm, measured.error());
+    const Row row = evaluate(o, measured->front());
+    print(entry, algorithm, "ok       " + format_time(row.times_us.front()) + " us");
+  }
+
+  void complain(const Entry& entry, const char* algorithm, const base::Error& error) {
+    if (error.code == NRT_INVALID) return print(entry, algorithm, "refused  " + error.message());
+    ++failures_;
+    print(entry, algorithm, "FAILED   " + error.message());
+  }
+
+  void print(const Entry& entry, const char* algorithm, const std::string& result) const {
+    if (job_.rank_start != 0) return;
+    std::printf("%-24s%-11s%s\n", entry.operation, algorithm, result.c_str());
+    std::fflush(stdout);
+  }
+
+  const std::vector<std::string>& arguments_;
+  const Options& job_;
+  unsigned failures_ = 0;
+};
+
+}  // namespace
+
+int run_matrix(const std::vector<std::string>& arguments, const Options& job) {
+  return Matrix(arguments, job).run();
+}
+
+}  // namespace nccom

@@ -1,0 +1,16 @@
+// --x-matrix: every fixed-size operation with every algorithm that could do it, data checked, in
+// one process. A line each: the time, or that the runtime refused it; its log says why.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "options.h"
+
+namespace nccom {
+
+// `arguments`: of the command line; `job`: what they say, with the place of this process. Returns
+// the exit code: 1 if anything but a refusal went wrong.
+int run_matrix(const std::vector<std::string>& arguments, const Options& job);
+
+}  // namespace nccom
