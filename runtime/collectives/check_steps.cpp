@@ -8,6 +8,14 @@ namespace {
 constexpr size_t kMaxSources = 16;
 constexpr size_t kMaxDestinations = 4;
 
+base::Error invalid(const std::string& what) {
+  return {base::Fault::kUsage, kNrtInvalid, "collectives", what};
+}
+
+base::Error resource(const std::string& what) {
+  return {base::Fault::kResource, kNrtResource, "collectives", what};
+}
+
 base::Error broken(const std::string& what) {
   return {base::Fault::kInternal, kNrtFailure, "collectives", what};
 }
@@ -93,6 +101,25 @@ base::Status check_steps(const Shape& shape, const Steps& steps, uint32_t rank) 
     if (status.ok()) continue;
     return broken("schedule of rank " + std::to_string(rank) + ", step " + std::to_string(at) +
                   ": " + status.error().what);
+  }
+  return {};
+}
+
+base::Status check_member(const RankResources& r, const RankResources& own, const Needs& needs) {
+  const std::string who = "rank " + std::to_string(r.global_rank);
+  if (r.gen != own.gen) return invalid(who + " is of another device generation");
+  if (r.lnc != own.lnc) return invalid(who + " has another number of cores per logical core");
+  if (r.cc_count != own.cc_count) return invalid(who + " has another number of CC-cores");
+  if (r.signals < needs.signals) {
+    return resource(who + " provides " + std::to_string(r.signals) + " semaphores, " +
+                    std::to_string(needs.signals) + " are needed");
+  }
+  for (uint32_t i = 0; i < r.cc_count; ++i) {
+    if (r.cc[i].signal_base + needs.signals > kSemaphores) return invalid(who + ": semaphores");
+  }
+  if (r.channel_bytes < needs.channel_bytes) {
+    return invalid(who + " has a channel buffer of " + std::to_string(r.channel_bytes) +
+                   " bytes; " + std::to_string(needs.channel_bytes) + " are needed");
   }
   return {};
 }

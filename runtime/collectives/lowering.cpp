@@ -555,25 +555,6 @@ base::Error invalid(const std::string& what) {
   return {base::Fault::kUsage, kNrtInvalid, "collectives", what};
 }
 
-base::Status check_member(const RankResources& r, const RankResources& own, const Needs& needs) {
-  const std::string who = "rank " + std::to_string(r.global_rank);
-  if (r.gen != own.gen) return invalid(who + " is of another device generation");
-  if (r.lnc != own.lnc) return invalid(who + " has another number of cores per logical core");
-  if (r.cc_count != own.cc_count) return invalid(who + " has another number of CC-cores");
-  if (r.signals < needs.signals) {
-    return resource(who + " provides " + std::to_string(r.signals) + " semaphores, " +
-                    std::to_string(needs.signals) + " are needed");
-  }
-  for (uint32_t i = 0; i < r.cc_count; ++i) {
-    if (r.cc[i].signal_base + needs.signals > kSemaphores) return invalid(who + ": semaphores");
-  }
-  if (r.channel_bytes < needs.channel_bytes) {
-    return invalid(who + " has a channel buffer of " + std::to_string(r.channel_bytes) +
-                   " bytes; " + std::to_string(needs.channel_bytes) + " are needed");
-  }
-  return {};
-}
-
 }  // namespace
 
 base::Result<Lowered> lower(const Schedule& schedule, const std::vector<RankResources>& members,

@@ -68,6 +68,8 @@ class Layout {
 
 // The steps of a rank name only what there is; kNrtFailure says which does not.
 base::Status check_steps(const Shape& shape, const Steps& steps, uint32_t rank);
+// A member of the group provides what an operation needs, in the way of the own rank.
+base::Status check_member(const RankResources& r, const RankResources& own, const Needs& needs);
 
 struct EngineRange {
   uint32_t first = 0;
