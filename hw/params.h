@@ -73,6 +73,7 @@ struct TimingParams {
   base::Ps cc_branch = base::ns(20);              // cc.branch_ns
   base::Ps cc_sem_wait = base::ns(220);           // cc.sem_wait_ns
   base::Ps cc_barrier = base::ns(100);            // cc.barrier_ns
+  base::Ps cc_block = base::ns(600);              // cc.block_ns
   base::Ps nq_entry = base::ns(50);               // nq.entry_ns
   base::Ps mgmt_reset = base::us(2000);           // mgmt.reset_us
   base::Ps mgmt_power_sample = base::us(10'000);  // mgmt.power_sample_us

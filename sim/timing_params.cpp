@@ -59,6 +59,7 @@ hw::TimingParams timing_params(const config::Timing& timing) {
   params.cc_branch = timing.ps("cc.branch_ns");
   params.cc_sem_wait = timing.ps("cc.sem_wait_ns");
   params.cc_barrier = timing.ps("cc.barrier_ns");
+  params.cc_block = timing.ps("cc.block_ns");
   params.nq_entry = timing.ps("nq.entry_ns");
   params.mgmt_reset = timing.ps("mgmt.reset_us");
   params.mgmt_power_sample = timing.ps("mgmt.power_sample_us");

@@ -29,6 +29,10 @@ enum class Op : uint8_t {
                     // no kFromReg
   kFork = 16,       // starts a thread at record imm; threads share all but pc and registers
   kEnd = 17,        // ends a thread that kFork started
+  kBlock = 18,  // moves tile reg[a] of the Block at device address `address`: descriptors behind
+                // the tails of its queues, and doorbells. `imm` in total is added to the Block's
+                // semaphore when the data are there; reg[b] = max(reg[b], tiles of the Block)
+  kBranchLess = 19,  // if (reg[a] < reg[b]) pc = imm
 };
 
 enum class Cond : uint8_t { kGe = 0, kEq = 1 };
@@ -48,6 +52,68 @@ struct Record {
   uint64_t address = 0;
 };
 static_assert(sizeof(Record) == 16);
+
+// A block of a variable-size operation, in device memory. How many elements it has and where they
+// lie are words that are read when the record is executed; a block that leaves a source or the
+// target has no elements. Element i of the target is the fold of element i of the sources.
+struct Block {
+  static constexpr uint32_t kMaxSources = 16;
+  static constexpr uint32_t kMaxEngines = 16;
+  static constexpr uint32_t kCut = 64;  // pieces are multiples of it
+  static constexpr uint8_t kFence = 1;  // each engine first waits for its queue to be idle (DMB)
+  static constexpr uint8_t kAccumulate = 2;  // source 0 is the target
+
+  uint64_t count = 0;            // address of the number of elements
+  uint64_t source_place = 0;     // address of the first element's number in the sources; 0: none, 0
+  uint64_t target_place = 0;     // the same for the target
+  uint64_t source_elements = 0;  // what each source holds
+  uint64_t target_elements = 0;
+  uint64_t target = 0;      // address of element 0
+  uint64_t completion = 0;  // increment window of a semaphore
+  uint64_t one = 0;         // address of a word that holds 1
+  uint64_t queue = 0;       // M2S queue registers of the first engine
+  // A tile is at most engines x pieces packets of piece_bytes per source, dealt to the engines in
+  // turn, first_engine first. What fits into less than one packet per engine is cut into equal
+  // ones, not below least_bytes.
+  uint32_t piece_bytes = 0;
+  uint32_t least_bytes = 0;
+  uint8_t engines = 1;       // at distances of 1 << (engine_shift + kRangeShift)
+  uint8_t engine_shift = 0;  // as `b` of kDmaRange
+  uint8_t first_engine = 0;
+  uint8_t pieces = 1;
+  uint8_t dtype = 0;  // DType
+  uint8_t op = 0;     // ReduceOp
+  uint8_t source_count = 1;
+  uint8_t flags = 0;
+  uint64_t reserved[5] = {};
+  uint64_t sources[kMaxSources] = {};  // addresses of element 0
+};
+static_assert(sizeof(Block) == 256);
+
+// The cuts of one tile.
+struct Tile {
+  uint64_t offset = 0;       // bytes from the first element of the block
+  uint64_t bytes = 0;        // 0: the block ends before the tile
+  uint32_t piece_bytes = 0;  // the last piece may be shorter
+  uint32_t pieces = 0;
+};
+constexpr uint64_t tile_bytes(const Block& b) {
+  return uint64_t{b.engines} * b.pieces * b.piece_bytes;
+}
+constexpr Tile tile_of(const Block& b, uint64_t block_bytes, uint32_t number) {
+  Tile t;
+  t.offset = tile_bytes(b) * number;
+  if (t.offset >= block_bytes) return t;
+  const uint64_t rest = block_bytes - t.offset;
+  t.bytes = rest < tile_bytes(b) ? rest : tile_bytes(b);
+  const uint64_t equal = (t.bytes + b.engines - 1) / b.engines;
+  const uint64_t piece = equal < b.least_bytes ? b.least_bytes : equal;
+  t.piece_bytes = static_cast<uint32_t>(piece < b.piece_bytes
+                                            ? (piece + Block::kCut - 1) / Block::kCut * Block::kCut
+                                            : b.piece_bytes);
+  t.pieces = static_cast<uint32_t>((t.bytes + t.piece_bytes - 1) / t.piece_bytes);
+  return t;
+}
 
 constexpr uint32_t kRegisters = 16;
 // Of one operation, the first included. A thread runs until it waits in vain or ends, then the next

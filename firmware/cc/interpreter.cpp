@@ -3,6 +3,7 @@
 #include "arch/contract/address_map.h"
 #include "contract/regs/cc.h"
 #include "contract/regs/udma.h"
+#include "firmware/cc/block_mover.h"
 
 namespace firmware::cc {
 
@@ -42,7 +43,8 @@ bool is_wait(Op op) {
 
 bool is_control(Op op) {
   return op == Op::kNop || op == Op::kMov || op == Op::kAdd || op == Op::kBranch ||
-         op == Op::kLoop || op == Op::kArgument || op == Op::kFork || op == Op::kEnd;
+         op == Op::kLoop || op == Op::kArgument || op == Op::kFork || op == Op::kEnd ||
+         op == Op::kBranchLess;
 }
 
 Step spend(Cost cost, Op op = Op::kNop) {
@@ -114,8 +116,10 @@ bool Interpreter::well_formed(const Record& record) const {
   constexpr uint8_t kKnown =
       program::flag::kCondMask | program::flag::kSubtract | program::flag::kFromReg;
   const uint8_t cond = record.flags & program::flag::kCondMask;
-  if (record.op == static_cast<uint8_t>(Op::kDmaRange) && record.flags != 0) return false;
-  return record.op <= static_cast<uint8_t>(Op::kEnd) && record.a < program::kRegisters &&
+  const bool imm_only = record.op == static_cast<uint8_t>(Op::kDmaRange) ||
+                        record.op == static_cast<uint8_t>(Op::kBlock);
+  if (imm_only && record.flags != 0) return false;
+  return record.op <= static_cast<uint8_t>(Op::kBranchLess) && record.a < program::kRegisters &&
          record.b < program::kRegisters && (record.flags & ~kKnown) == 0 &&
          cond <= static_cast<uint8_t>(program::Cond::kEq);
 }
@@ -213,6 +217,7 @@ Step Interpreter::take(const LocalMemory& memory, Hal& hal) {
   current_stream_ = contract::cc::kTriggerStream.get(word);
   status_ = CcStatus::kRunning;
   in_operation_ = true;
+  out_of_bounds_ = false;
   current_ = 0;
   for (Thread& t : threads_) t.live = t.waiting = false;
   threads_[0].live = true;
@@ -260,9 +265,10 @@ Step Interpreter::begin(const Record& record, SemaphoreBank& semaphores, Hal& ha
     return step;
   }
   thread().phase = Phase::kExecute;
-  const Cost cost = op == Op::kDmaRange ? Cost::kRange
-                    : is_control(op)    ? Cost::kBranch
-                                        : Cost::kInstruction;
+  const Cost cost = op == Op::kBlock      ? Cost::kBlock
+                    : op == Op::kDmaRange ? Cost::kRange
+                    : is_control(op)      ? Cost::kBranch
+                                          : Cost::kInstruction;
   return spend(cost, op);
 }
 
@@ -300,6 +306,17 @@ void Interpreter::advance(uint64_t queue, uint32_t value, Hal& hal) {
   if (active() && (value & 0xFFFF) != 0) store(tail, value & 0xFFFF, hal);
 }
 
+void Interpreter::block(const Record& record, Hal& hal) {
+  uint32_t* registers = thread().registers;
+  const BlockResult result = move_block(record, registers[record.a], hal);
+  if (result.error != CcError::kNone) return fail(result.error, result.info, hal);
+  if (result.out_of_bounds && !out_of_bounds_) {
+    out_of_bounds_ = true;
+    hal.notify(contract::NqType::kNotify, contract::cc_notify::kOutOfBounds | current_op_, pc(), 0);
+  }
+  if (result.tiles > registers[record.b]) registers[record.b] = result.tiles;
+}
+
 void Interpreter::execute(const Record& record, Hal& hal) {
   const uint32_t value = value_of(record);
   uint32_t next = pc() + 1;
@@ -327,6 +344,12 @@ void Interpreter::execute(const Record& record, Hal& hal) {
       break;
     case Op::kLoop:
       if (--thread().registers[record.a] != 0) next = record.imm;
+      break;
+    case Op::kBranchLess:
+      if (thread().registers[record.a] < thread().registers[record.b]) next = record.imm;
+      break;
+    case Op::kBlock:
+      block(record, hal);
       break;
     case Op::kNotify:
       hal.notify(contract::NqType::kNotify, value | current_op_, pc(), 0);

@@ -23,7 +23,7 @@ struct LocalMemory {
 };
 
 // What the time that passes before the next step is spent on.
-enum class Cost : uint8_t { kTrigger, kInstruction, kBranch, kSemaphoreWait, kRange };
+enum class Cost : uint8_t { kTrigger, kInstruction, kBranch, kSemaphoreWait, kRange, kBlock };
 
 enum class Next : uint8_t {
   kSpend,      // time of class `cost` passes, then step() again
@@ -91,6 +91,7 @@ class Interpreter {
   void execute(const program::Record& record, Hal& hal);
   void advance(uint64_t queue, uint32_t value, Hal& hal);
   void store(uint64_t address, uint32_t value, Hal& hal);
+  void block(const program::Record& record, Hal& hal);
   bool well_formed(const program::Record& record) const;
   bool active() const;
   uint32_t value_of(const program::Record& record) const;
@@ -99,7 +100,8 @@ class Interpreter {
   contract::CcStatus resume_ = contract::CcStatus::kIdle;  // status to return to after a halt
   contract::CcError error_ = contract::CcError::kNone;
   bool in_operation_ = false;
-  uint32_t current_ = 0;  // thread
+  bool out_of_bounds_ = false;  // a block of the operation was; reported once
+  uint32_t current_ = 0;        // thread
   uint32_t error_pc_ = 0;
   uint32_t current_op_ = 0;
   uint32_t current_stream_ = 0;

@@ -172,6 +172,8 @@ base::Ps CcCore::time_of(Cost cost) const {
       return context_.timing.cc_sem_wait;
     case Cost::kRange:  // one set-up, then stores that leave back to back
       return context_.timing.cc_instr + context_.timing.cc_branch;
+    case Cost::kBlock:
+      return context_.timing.cc_block;
   }
   return 0;
 }
@@ -209,10 +211,16 @@ void CcCore::step() {
 
 // What the processor did since the last step.
 void CcCore::trace_last_step() {
-  constexpr const char* kNames[] = {
-      "nop",      "semaphore wait", "semaphore add", "dma advance", "dma wait", "host post", "mov",
-      "add",      "branch",         "loop",          "notify",      "barrier",  "write",     "done",
-      "argument", "dma range",      "fork",          "end"};
+  constexpr const char* kNames[] = {"nop",           "semaphore wait",
+                                    "semaphore add", "dma advance",
+                                    "dma wait",      "host post",
+                                    "mov",           "add",
+                                    "branch",        "loop",
+                                    "notify",        "barrier",
+                                    "write",         "done",
+                                    "argument",      "dma range",
+                                    "fork",          "end",
+                                    "block",         "branch less"};
   const bool idle = last_step_.next == Next::kIdle || last_step_.next == Next::kStopped;
   const base::Ps now = context_.queue.now();
   if (context_.tracer == nullptr || idle || since_ == now) return;
@@ -261,6 +269,11 @@ void CcCore::barrier_mismatch() {
 }
 
 bool CcCore::read32(uint64_t address, uint32_t* value) {
+  uint64_t offset = 0;
+  Memory* memory = context_.fabric.plain(address, &offset);
+  if (memory != nullptr && memory->elided().overlaps(offset, sizeof *value)) {
+    ++context_.counters.elided_reads;
+  }
   return context_.fabric.read32(address, *value);
 }
 bool CcCore::write32(uint64_t address, uint32_t value) {

@@ -57,6 +57,9 @@ struct RankResources {
   uint64_t src = 0;
   uint64_t second = 0;  // src1 of a permute with reduction
   uint64_t dst = 0;
+  uint64_t metadata = 0;        // of operations of variable size
+  uint32_t block_queue = 14;    // own: queue of their blocks, with rings of its own
+  uint64_t blocks = 0;          // own: memory for Needs::blocks Blocks
   uint64_t channel_buffer = 0;  // 64-byte aligned; 0 if none needed
   uint64_t channel_bytes = 0;   // its size
 
@@ -100,6 +103,13 @@ struct EngineRing {
   std::vector<contract::Descriptor> s2m;
 };
 
+// What the queue of blocks of an engine must hold at once, with one descriptor to spare.
+struct BlockRing {
+  uint32_t engine = 0;
+  uint32_t m2s = 0;
+  uint32_t s2m = 0;
+};
+
 using CcProgram = std::vector<contract::cc_program::Record>;
 
 struct Lowered {
@@ -109,7 +119,9 @@ struct Lowered {
   // By CC-core of the stream; branch targets relative to the start. Empty: has nothing to do; the
   // first is never empty.
   std::vector<CcProgram> programs;
-  uint64_t channel_buffer = 0;   // bytes used at the own rank
+  uint64_t channel_buffer = 0;                      // bytes used at the own rank
+  std::vector<contract::cc_program::Block> blocks;  // for RankResources::blocks
+  std::vector<BlockRing> block_rings;
   std::string describe() const;  // one line per record and ring, for debugging
 };
 
@@ -119,6 +131,7 @@ struct Needs {
   uint64_t channel_bytes = 0;
   uint32_t signals = 0;      // semaphores of each CC-core; see `signature`
   uint32_t completions = 0;  // of each CC-core; all operations of a CC-core may share them
+  uint32_t blocks = 0;
   // Operations with equal signatures may share signal semaphores: their signals go between the
   // same ranks and mean the same.
   std::string signature;

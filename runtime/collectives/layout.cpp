@@ -36,7 +36,7 @@ Layout::Layout(const Shape& shape, uint32_t engines, uint32_t cc_count)
   std::fill(used.begin(), used.end(), threads_end() + 1);
   for (uint32_t c = 0; c < shape.channels; ++c) {
     channels_.push_back(used[slot(c)]);
-    used[slot(c)] += kWindow + 1;
+    used[slot(c)] += kWindow + (shape.variable_steps != 0 ? 2 : 1);
   }
   completions_ = *std::max_element(used.begin(), used.end());
 }
@@ -63,6 +63,7 @@ Needs needs_of(const Shape& shape, uint32_t engines, uint32_t cc_count) {
   needs.channel_bytes = shape.channel_bytes;
   needs.signals = layout.signals();
   needs.completions = layout.completions();
+  needs.blocks = shape.variable_steps;
   std::string& text = needs.signature;
   text = std::string(to_string(shape.request.kind)) + "/" + to_string(shape.algorithm) + "/" +
          std::to_string(shape.channels) + "/" + std::to_string(shape.request.root) + "/";

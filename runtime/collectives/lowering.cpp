@@ -40,12 +40,14 @@ class Lowering {
         options_(options),
         layout_(schedule.shape, own_.engines(), own_.cc_count),
         descriptors_(schedule.shape.request, own_.weights, own_.engines(), options.packet_bytes),
+        blocks_(schedule.shape, own_, layout_, options.packet_bytes),
         channels_(schedule.shape.channels),
         taken_(schedule.shape.events.size(), 0) {}
 
   base::Result<Lowered> run() {
     if (base::Status s = check_steps(shape_, steps_, own_index_); !s.ok()) return s.error();
     layout_.use(working_channels());
+    blocks_.count(steps_);
     count_fan_outs();
     start();
     for (const Step& step : steps_) {
@@ -86,10 +88,11 @@ class Lowering {
 
   Stretch place(const Range& range) const {
     const RankResources& r = members_[range.rank];
-    const uint64_t base = range.buffer == Buffer::kInput    ? r.src
-                          : range.buffer == Buffer::kSecond ? r.second
-                          : range.buffer == Buffer::kOutput ? r.dst
-                                                            : r.channel_buffer;
+    const uint64_t base = range.buffer == Buffer::kInput      ? r.src
+                          : range.buffer == Buffer::kSecond   ? r.second
+                          : range.buffer == Buffer::kOutput   ? r.dst
+                          : range.buffer == Buffer::kMetadata ? r.metadata
+                                                              : r.channel_buffer;
     return {reach(range.rank, base), range.offset, rows_of(range.buffer)};
   }
 
@@ -150,7 +153,12 @@ class Lowering {
     }
   }
 
+  void close_blocks(uint32_t channel) {
+    if (blocks_.open(channel)) blocks_.close(channel, &program(channel));
+  }
+
   void complete_fan_out(uint32_t channel) {
+    close_blocks(channel);
     uint32_t& steps = channels_[channel].fanned_out;
     if (steps == 0) return;
     wait_done(channel, layout_.fan_out(channel), steps * kSignal);
@@ -177,7 +185,8 @@ class Lowering {
     const Issued& issued = issued_[before];
     if (!issued.data) return false;
     const Channel& c = channels_[step.channel];
-    return issued.fan_out ? c.fanned_out != 0 : issued.ordinal >= c.completed;
+    if (!issued.fan_out) return issued.ordinal >= c.completed;
+    return c.fanned_out != 0 || blocks_.open(step.channel);
   }
 
   // What it takes that a step starts when an earlier one, whose engines it uses too, is complete.
@@ -233,7 +242,9 @@ class Lowering {
 
   std::vector<uint32_t> working_channels() const {
     std::vector<bool> used(shape_.channels, false);
-    for (const Step& step : steps_) used[step.channel] = used[step.channel] || step.bytes != 0;
+    for (const Step& step : steps_) {
+      used[step.channel] = used[step.channel] || step.bytes != 0 || step.variable;
+    }
     std::vector<uint32_t> out;
     for (uint32_t c = 0; c < shape_.channels; ++c) {
       if (used[c]) out.push_back(c);
@@ -343,7 +354,24 @@ class Lowering {
     return out;
   }
 
+  void issue_block(const Step& step) {
+    if (!step.waits.empty()) close_blocks(step.channel);  // not again for every tile
+    for (const Wait& wait : step.waits) wait_event(wait);
+    const uint32_t slot = layout_.slot(step.channel);
+    const uint64_t semaphore =
+        increment(own_, slot, own_.cc[slot].completion_base + layout_.blocks(step.channel));
+    blocks_.add(
+        step, [this](const Range& range) { return address(range); }, semaphore,
+        &program(step.channel));
+    Issued issued;
+    issued.data = true;
+    issued.fan_out = true;
+    issued_.push_back(issued);
+  }
+
   void issue(const Step& step) {
+    if (step.variable) return issue_block(step);
+    close_blocks(step.channel);
     Channel& channel = channels_[step.channel];
     Issued issued;
     issued.data = moves(step);
@@ -475,8 +503,13 @@ class Lowering {
     return all;
   }
 
+  // A program with branches stays as it is.
   static CcProgram rolled(CcProgram program) {
-    return program.size() > kRollAbove ? roll_loops(program) : program;
+    const bool branches =
+        std::any_of(program.begin(), program.end(), [](const contract::cc_program::Record& r) {
+          return r.op == static_cast<uint8_t>(Op::kBranchLess);
+        });
+    return program.size() > kRollAbove && !branches ? roll_loops(program) : program;
   }
 
   base::Result<Lowered> result() {
@@ -485,6 +518,8 @@ class Lowering {
     out.queue = own_.queue;
     out.channel_buffer = shape_.channel_bytes;
     out.rings = descriptors_.take();
+    out.blocks = blocks_.take_blocks();
+    out.block_rings = blocks_.take_rings();
     for (uint32_t slot = 0; slot < own_.cc_count; ++slot) {
       CcProgram program = join_threads(slot);
       if (program.size() > contract::cc_program::kMaxRecords) {
@@ -506,6 +541,7 @@ class Lowering {
   PlanOptions options_;
   Layout layout_;
   Descriptors descriptors_;
+  BlockSteps blocks_;
   std::vector<ProgramWriter> programs_;  // by CC-core and thread
   std::vector<Channel> channels_;
   std::vector<Issued> issued_;
@@ -517,25 +553,6 @@ class Lowering {
 
 base::Error invalid(const std::string& what) {
   return {base::Fault::kUsage, kNrtInvalid, "collectives", what};
-}
-
-base::Status check_member(const RankResources& r, const RankResources& own, const Needs& needs) {
-  const std::string who = "rank " + std::to_string(r.global_rank);
-  if (r.gen != own.gen) return invalid(who + " is of another device generation");
-  if (r.lnc != own.lnc) return invalid(who + " has another number of cores per logical core");
-  if (r.cc_count != own.cc_count) return invalid(who + " has another number of CC-cores");
-  if (r.signals < needs.signals) {
-    return resource(who + " provides " + std::to_string(r.signals) + " semaphores, " +
-                    std::to_string(needs.signals) + " are needed");
-  }
-  for (uint32_t i = 0; i < r.cc_count; ++i) {
-    if (r.cc[i].signal_base + needs.signals > kSemaphores) return invalid(who + ": semaphores");
-  }
-  if (r.channel_bytes < needs.channel_bytes) {
-    return invalid(who + " has a channel buffer of " + std::to_string(r.channel_bytes) +
-                   " bytes; " + std::to_string(needs.channel_bytes) + " are needed");
-  }
-  return {};
 }
 
 }  // namespace
@@ -552,7 +569,9 @@ base::Result<Lowered> lower(const Schedule& schedule, const std::vector<RankReso
                    " bytes; expected 64 to 65536");
   }
   const RankResources& r = members[own];
-  if (r.queue >= contract::kQueuesPerEngine) return invalid("queue " + std::to_string(r.queue));
+  if (r.queue >= contract::kQueuesPerEngine || r.block_queue >= contract::kQueuesPerEngine) {
+    return invalid("queue " + std::to_string(std::max(r.queue, r.block_queue)));
+  }
   if (r.cc_count == 0 || r.cc_count > kMaxCcCores || r.lnc == 0 || r.lnc > kMaxLnc) {
     return invalid("number of CC-cores or cores");
   }

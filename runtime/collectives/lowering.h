@@ -51,6 +51,7 @@ class Layout {
     return channels_[channel] + ordinal % kWindow;
   }
   uint32_t fan_out(uint32_t channel) const { return channels_[channel] + kWindow; }
+  uint32_t blocks(uint32_t channel) const { return channels_[channel] + kWindow + 1; }
   uint32_t completions() const { return completions_; }
 
  private:
@@ -67,6 +68,8 @@ class Layout {
 
 // The steps of a rank name only what there is; kNrtFailure says which does not.
 base::Status check_steps(const Shape& shape, const Steps& steps, uint32_t rank);
+// A member of the group provides what an operation needs, in the way of the own rank.
+base::Status check_member(const RankResources& r, const RankResources& own, const Needs& needs);
 
 struct EngineRange {
   uint32_t first = 0;
@@ -139,7 +142,11 @@ class ProgramWriter {
   // Waits for a local semaphore and subtracts.
   void wait(contract::cc_program::Op op, uint32_t semaphore, uint32_t value);
   void ring(uint32_t engine, const DoorbellCounts& counts);
-  bool empty() const { return program_.empty() && !pending_; }
+  // Records on registers `a` and `b`.
+  void emit_on(contract::cc_program::Op op, uint8_t a, uint8_t b, uint32_t imm,
+               uint64_t address = 0);
+  // Index of the next record.
+  uint32_t here();
   CcProgram take();
 
  private:
@@ -155,6 +162,47 @@ class ProgramWriter {
   bool pending_ = false;
   std::vector<DoorbellCounts> counts_;  // by engine
   CcProgram program_;
+};
+
+// Variable-size steps of one rank: their Blocks, and the loops over the tiles. The steps of a row
+// share a loop, which ends with a wait for all of them; register 0 counts tiles.
+class BlockSteps {
+ public:
+  using Block = contract::cc_program::Block;
+  BlockSteps(const Shape& shape, const RankResources& own, const Layout& layout,
+             uint32_t packet_bytes);
+
+  // All steps of the rank: those that go side by side are spread less.
+  void count(const Steps& steps);
+
+  using Address = std::function<uint64_t(const Range&)>;
+  // `semaphore`: increment window of what the blocks of the channel report to.
+  void add(const Step& step, const Address& address, uint64_t semaphore, ProgramWriter* writer);
+  bool open(uint32_t channel) const { return rows_[channel].steps != 0; }
+  void close(uint32_t channel, ProgramWriter* writer);
+
+  std::vector<Block> take_blocks() { return std::move(blocks_); }
+  std::vector<BlockRing> take_rings();
+
+ private:
+  struct Row {  // open, of a channel
+    uint32_t steps = 0;
+    uint32_t loop = 0;    // first record
+    uint32_t stride = 1;  // tiles
+    uint32_t first_engine = 0;
+    BlockRing ring;  // what one tile of all steps puts into each engine's
+  };
+
+  Block make(const Step& step, const Address& address) const;
+
+  const OpRequest& request_;
+  const RankResources& own_;
+  const Layout& layout_;
+  uint32_t packet_bytes_;
+  std::vector<uint32_t> together_;  // by channel: steps that do not wait for each other
+  std::vector<Row> rows_;           // by channel
+  std::vector<Block> blocks_;
+  std::vector<BlockRing> rings_;  // by engine
 };
 
 }  // namespace ccl

@@ -42,7 +42,8 @@ bool legal_alias(const OpRequest& q, const RankResources& r, uint64_t index) {
 }
 
 // Buffers of one rank: 0 apart, 1 legal alias, error otherwise.
-base::Result<bool> aliases(const OpRequest& q, const RankResources& r, uint64_t index) {
+base::Result<bool> aliases(const OpRequest& q, const RankResources& r, uint64_t index,
+                           uint32_t ranks) {
   const std::string rank = "rank " + std::to_string(r.global_rank);
   if (r.src > UINT64_MAX - q.input_bytes || r.dst > UINT64_MAX - q.output_bytes ||
       r.second > UINT64_MAX - q.input_bytes) {
@@ -52,6 +53,12 @@ base::Result<bool> aliases(const OpRequest& q, const RankResources& r, uint64_t 
       std::string(to_string(q.kind)) + ": source and destination of " + rank + " overlap";
   if (q.kind == OpKind::kPermuteReduce && overlap(r.second, q.input_bytes, r.dst, q.output_bytes)) {
     return invalid(refusal);
+  }
+  const uint64_t words = metadata_bytes(q, ranks);
+  if (words != 0 && (overlap(r.metadata, words, r.src, q.input_bytes) ||
+                     overlap(r.metadata, words, r.dst, q.output_bytes))) {
+    return invalid(std::string(to_string(q.kind)) + ": the metadata of " + rank +
+                   " overlaps its source or destination");
   }
   if (!tensors_overlap(q, r)) return false;
   if (legal_alias(q, r, index)) return true;
@@ -107,7 +114,7 @@ base::Result<Lowered> plan(const OpRequest& request, const Group& group,
     if (position.rank != r.global_rank || position.chip != r.chip || position.nc != r.nc) {
       return invalid("rank " + std::to_string(r.global_rank) + " is not where the group has it");
     }
-    const base::Result<bool> alias = aliases(request, r, i);
+    const base::Result<bool> alias = aliases(request, r, i, group.ranks());
     if (!alias) return alias.error();
     if (*alias) ++in_place;
   }

@@ -97,6 +97,16 @@ void ProgramWriter::emit(Op op, uint32_t imm, uint64_t address, uint8_t flags) {
   put(op, imm, address, flags);
 }
 
+void ProgramWriter::emit_on(Op op, uint8_t a, uint8_t b, uint32_t imm, uint64_t address) {
+  flush();
+  put(op, imm, address, 0, a, b);
+}
+
+uint32_t ProgramWriter::here() {
+  flush();
+  return static_cast<uint32_t>(program_.size());
+}
+
 void ProgramWriter::wait(Op op, uint32_t semaphore, uint32_t value) {
   emit(op, value, semaphore,
        static_cast<uint8_t>(contract::cc_program::Cond::kGe) | flag::kSubtract);

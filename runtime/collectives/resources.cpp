@@ -12,7 +12,7 @@ using contract::AddressMap;
 using contract::cc_program::Op;
 using contract::cc_program::Record;
 
-constexpr uint32_t kImageMagic = 0x32524343;  // "CCR2"
+constexpr uint32_t kImageMagic = 0x33524343;  // "CCR3"
 constexpr uint32_t kMaxChips = 1024;          // peer windows (docs/hardware-contract.md 1)
 
 // Fixed layout, little-endian; every field is 64 bits wide. Register windows are not sent: they
@@ -21,7 +21,7 @@ struct Image {
   uint64_t magic, global_rank, chip, nc, lnc, gen, cc_count;
   uint64_t cc_index[kMaxCcCores];
   uint64_t signal_base[kMaxCcCores];
-  uint64_t signals, src, second, dst, channel_buffer, channel_bytes;
+  uint64_t signals, src, second, dst, metadata, channel_buffer, channel_bytes;
 };
 
 base::Error bad_field(const char* field) {
@@ -66,6 +66,7 @@ const char* check(const Image& image) {
   if (!local(map, image.src)) return "src";
   if (!local(map, image.second)) return "second";
   if (!local(map, image.dst)) return "dst";
+  if (!local(map, image.metadata)) return "metadata";
   if (!local(map, image.channel_buffer)) return "channel_buffer";
   if (!local(map, image.channel_bytes)) return "channel_bytes";
   return nullptr;
@@ -90,6 +91,7 @@ std::vector<uint8_t> serialize(const RankResources& r) {
   image.src = r.src;
   image.second = r.second;
   image.dst = r.dst;
+  image.metadata = r.metadata;
   image.channel_buffer = r.channel_buffer;
   image.channel_bytes = r.channel_bytes;
   std::vector<uint8_t> out(sizeof image);
@@ -116,6 +118,7 @@ base::Result<RankResources> deserialize(const uint8_t* data, size_t size) {
   r.src = image.src;
   r.second = image.second;
   r.dst = image.dst;
+  r.metadata = image.metadata;
   r.channel_buffer = image.channel_buffer;
   r.channel_bytes = image.channel_bytes;
   return r;
@@ -124,7 +127,8 @@ base::Result<RankResources> deserialize(const uint8_t* data, size_t size) {
 void relocate(CcProgram* program, uint32_t base) {
   for (Record& record : *program) {
     const auto op = static_cast<Op>(record.op);
-    if (op == Op::kBranch || op == Op::kLoop || op == Op::kFork) record.imm += base;
+    const bool jumps = op == Op::kBranch || op == Op::kLoop || op == Op::kBranchLess;
+    if (jumps || op == Op::kFork) record.imm += base;
   }
 }
 

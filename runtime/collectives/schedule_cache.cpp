@@ -14,9 +14,9 @@ namespace {
 constexpr size_t kMostEntries = 64;
 
 auto fields(const OpRequest& r) {
-  static_assert(sizeof(OpRequest) == 88, "a new field belongs here");
+  static_assert(sizeof(OpRequest) == 96, "a new field belongs here");
   return std::tie(r.kind, r.dtype, r.op, r.input_bytes, r.output_bytes, r.input_rows, r.output_rows,
-                  r.root, r.pairs);
+                  r.receive_counts_known, r.receive_displacements, r.root, r.pairs);
 }
 
 auto fields(const Position& p) {

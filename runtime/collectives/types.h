@@ -79,7 +79,15 @@ struct OpRequest {
   uint32_t root = 0;  // index in the group: broadcast, reduce
   // Permutes: {source, target}, indices in the group, each at most once as source and as target.
   std::vector<std::pair<uint32_t, uint32_t>> pairs;
+  // Variable sizes: the metadata tensor has the rows of collectives.md 1.4.
+  bool receive_counts_known = false;   // row 2 is left alone
+  bool receive_displacements = false;  // there is a row 3
 };
+
+// Lengths and places come from a metadata tensor (collectives.md 1.4).
+bool variable_size(OpKind kind);
+// Its bytes; 0 for other operations.
+uint64_t metadata_bytes(const OpRequest& request, uint32_t ranks);
 
 // The operation folds its inputs.
 bool reduces(OpKind kind);

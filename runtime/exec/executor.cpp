@@ -44,6 +44,7 @@ class Execution {
     ExecutionOutcome outcome;
     outcome.status = core_.device().write_registers(program_.start_sequence());
     if (outcome.status.ok()) outcome.status = wait();
+    if (outcome.status.ok()) outcome.status = bounds_;
     outcome.fatal = !outcome.status.ok();
     finish_events(&outcome.events);
     return outcome;
@@ -125,6 +126,7 @@ class Execution {
       while (core_.cc_cores()[i].queue.reader().next(&entry)) {
         *progress = true;
         if (entry.type() == contract::NqType::kError) return cc_failure(entry);
+        if (note_bounds(entry)) continue;
         const uint32_t stream = program_.collectives()->stream_of(i);
         if (entry.type() == contract::NqType::kNotify && stream < streams_.size()) {
           note_cc(stream, entry);
@@ -150,6 +152,24 @@ class Execution {
       run_.stop_ps = std::max(run_.stop_ps, entry.timestamp);
       ended_[index] = true;
     }
+  }
+
+  // A block of a variable-size operation that its metadata puts outside the buffers: the operation
+  // goes on without it, so that its peers do not wait for ever, and the execution ends in error.
+  bool note_bounds(const contract::NqEntry& entry) {
+    const uint32_t code = entry.payload & ~contract::cc_notify::kOpMask;
+    if (entry.type() != contract::NqType::kNotify || code != contract::cc_notify::kOutOfBounds) {
+      return false;
+    }
+    if (bounds_.ok()) {
+      bounds_ = error(NRT_EXEC_OOB,
+                      "CC-core " + std::to_string(entry.source()) +
+                          " reported counts or displacements of operation " +
+                          std::to_string(entry.payload & contract::cc_notify::kOpMask) +
+                          " that leave its tensors",
+                      base::Fault::kProgram);
+    }
+    return true;
   }
 
   // The first CC-core of a stream reports its operations.
@@ -305,6 +325,7 @@ class Execution {
   std::vector<bool> ended_;
   std::vector<StreamProgress> streams_;
   DeviceSpan run_;
+  base::Status bounds_;
   bool started_ = false;
 };
 

@@ -46,6 +46,7 @@ base::Status CollectiveSet::do_finish() {
   if (base::Status s = exchange(prepare(), &by_operation); !s.ok()) return s;
   if (base::Status s = lower(&by_operation); !s.ok()) return s;
   if (base::Status s = make_rings(); !s.ok()) return s;
+  if (base::Status s = load_blocks(); !s.ok()) return s;
   if (base::Status s = load_programs(); !s.ok()) return s;
   if (base::Status s = load_barrier(); !s.ok()) return s;
   finished_ = true;
@@ -63,7 +64,8 @@ base::Status CollectiveSet::prepare() {
     if (base::Status s = choose(&operation); !s.ok()) return s;
   }
   if (base::Status s = allocate_semaphores(); !s.ok()) return s;
-  return allocate_channels();
+  if (base::Status s = allocate_channels(); !s.ok()) return s;
+  return allocate_blocks();
 }
 
 base::Status CollectiveSet::make_groups() {
@@ -111,6 +113,13 @@ base::Status CollectiveSet::make_resources(Operation* operation) {
   }
   r.src = program_.variables()[op.source].base + op.source_offset;
   r.dst = program_.variables()[op.destination].base + op.destination_offset;
+  if (op.metadata) {
+    r.metadata = program_.variables()[*op.metadata].base;
+    r.block_queue = lane(op).block_queue;
+    if (r.metadata % sizeof(uint32_t) != 0) {
+      return error(NRT_INVALID, "The metadata tensor of a collective is not aligned to its words");
+    }
+  }
   if (op.type == neff::CollectiveType::kSendRecv &&
       overlap(r.src, op.source_bytes, r.dst, op.destination_bytes)) {
     return error(NRT_INVALID, "Source and destination of SEND_RECV overlap");
@@ -218,6 +227,19 @@ base::Status CollectiveSet::allocate_channels() {
   return {};
 }
 
+base::Status CollectiveSet::allocate_blocks() {
+  for (Operation& operation : operations_) {
+    if (operation.needs.blocks == 0) continue;
+    auto buffer = DeviceBuffer::allocate(
+        core_.device_ptr(), operation.needs.blocks * sizeof(contract::cc_program::Block),
+        core_.place(NEURON_MEMALLOC_TYPE_COLLECTIVES_DEVICE, kChannelAlignment));
+    if (!buffer) return buffer.error();
+    operation.blocks = std::move(*buffer);
+    operation.resources.blocks = operation.blocks.address();
+  }
+  return {};
+}
+
 base::Status CollectiveSet::lower(std::vector<std::vector<ccl::RankResources>>* by_operation) {
   for (size_t i = 0; i < operations_.size(); ++i) {
     Operation& operation = operations_[i];
@@ -249,6 +271,7 @@ base::Status CollectiveSet::make_rings() {
     for (uint32_t e = 0; e < core_.dma_engines(); ++e) {
       if (base::Status s = make_ring(e, lane, sequence); !s.ok()) return s;
     }
+    if (base::Status s = make_block_rings(lane, sequence); !s.ok()) return s;
   }
   for (Operation& operation : operations_) operation.lowered.rings.clear();
   return {};
@@ -278,6 +301,53 @@ base::Status CollectiveSet::make_ring(uint32_t engine, const Lane& lane,
     ring->period = {};
   }
   queues_.push_back(std::move(queue));
+  return {};
+}
+
+// Rings that the CC-cores fill: empty here, as long as the most demanding operation needs.
+base::Status CollectiveSet::make_block_rings(const Lane& lane,
+                                             const std::vector<uint32_t>& sequence) {
+  constexpr uint32_t kMultiple = 16;  // hw-registers.md 3.5
+  constexpr uint32_t kLeast = 32;
+  std::vector<ccl::BlockRing> rings(core_.dma_engines());
+  for (const uint32_t i : sequence) {
+    for (const ccl::BlockRing& ring : operations_[i].lowered.block_rings) {
+      rings[ring.engine].m2s = std::max(rings[ring.engine].m2s, ring.m2s);
+      rings[ring.engine].s2m = std::max(rings[ring.engine].s2m, ring.s2m);
+    }
+  }
+  const auto make = [&](Ring* ring, uint32_t in_flight) {
+    ring->length = std::max(kLeast, (in_flight + kMultiple) / kMultiple * kMultiple);
+    auto buffer =
+        DeviceBuffer::allocate(core_.device_ptr(), ring->length * sizeof(contract::Descriptor),
+                               core_.place(NEURON_MEMALLOC_TYPE_DMA_RINGS_DEVICE));
+    if (!buffer) return base::Status(buffer.error());
+    ring->memory = std::move(*buffer);
+    return base::Status();
+  };
+  for (uint32_t e = 0; e < rings.size(); ++e) {
+    if (rings[e].m2s == 0) continue;
+    HardwareQueue queue;
+    queue.engine = e;
+    queue.queue = lane.block_queue;
+    queue.service_class = lane.priority;
+    queue.s2m.receive = true;
+    if (base::Status s = make(&queue.m2s, rings[e].m2s); !s.ok()) return s;
+    if (base::Status s = make(&queue.s2m, rings[e].s2m); !s.ok()) return s;
+    queues_.push_back(std::move(queue));
+  }
+  return {};
+}
+
+base::Status CollectiveSet::load_blocks() {
+  for (Operation& operation : operations_) {
+    std::vector<contract::cc_program::Block>& blocks = operation.lowered.blocks;
+    if (blocks.empty()) continue;
+    const base::ConstByteSpan image{reinterpret_cast<const uint8_t*>(blocks.data()),
+                                    blocks.size() * sizeof blocks[0]};
+    if (base::Status s = operation.blocks.write(0, image); !s.ok()) return s;
+    blocks.clear();
+  }
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <set>
 
 #include "contract/regs/cc.h"
@@ -18,10 +19,6 @@ constexpr uint32_t kCollectiveQueue = 15;
 constexpr uint32_t kFetchQueue = 14;
 constexpr size_t kMaxLanes = 8;       // half of the queues stay with the program
 constexpr size_t kMaxGroupSets = 16;  // collectives.md 1.8
-
-base::Error unsupported_type(const std::string& what) {
-  return unsupported(NRT_INVALID, "Collective type " + what + " is not supported");
-}
 
 base::Result<ccl::OpKind> kind_of(const neff::CollectiveOp& op) {
   using neff::CollectiveType;
@@ -50,13 +47,15 @@ base::Result<ccl::OpKind> kind_of(const neff::CollectiveOp& op) {
       if (op.second_source) return ccl::OpKind::kPermuteReduce;
       return error(NRT_INVALID, "A permute with reduction names one source", base::Fault::kProgram);
     case CollectiveType::kAllGatherV:
-      return unsupported_type("ALL_GATHER_V");
+      return ccl::OpKind::kAllGatherV;
     case CollectiveType::kReduceScatterV:
-      return unsupported_type("REDUCE_SCATTER_V");
+      return ccl::OpKind::kReduceScatterV;
     case CollectiveType::kAllToAllV:
-      return unsupported_type("ALL_TO_ALL_V");
+      return ccl::OpKind::kAllToAllV;
   }
-  return unsupported_type(std::to_string(static_cast<unsigned>(op.type)));
+  return unsupported(
+      NRT_INVALID,
+      "Collective type " + std::to_string(static_cast<unsigned>(op.type)) + " is not supported");
 }
 
 // Rows of a tensor in SBUF that is made of rows of `row_bytes`.
@@ -87,6 +86,8 @@ base::Result<ccl::OpRequest> request_of(const neff::CollectiveOp& op) {
   request.root = op.root;
   request.input_bytes = op.source_bytes;
   request.output_bytes = op.destination_bytes;
+  request.receive_counts_known = op.receive_counts_known;
+  request.receive_displacements = op.receive_displacements;
   set_rows(op, &request);
   return request;
 }
@@ -142,7 +143,9 @@ bool same_operation(const neff::CollectiveOp& a, const neff::CollectiveOp& b) {
          a.priority == b.priority && a.source == b.source && a.source_offset == b.source_offset &&
          a.source_bytes == b.source_bytes && a.second_source == b.second_source &&
          a.second_source_offset == b.second_source_offset && a.root == b.root &&
-         a.destination == b.destination && a.destination_offset == b.destination_offset &&
+         a.metadata == b.metadata && a.receive_counts_known == b.receive_counts_known &&
+         a.receive_displacements == b.receive_displacements && a.destination == b.destination &&
+         a.destination_offset == b.destination_offset &&
          a.destination_bytes == b.destination_bytes && same_shape(a.source_sbuf, b.source_sbuf) &&
          same_shape(a.destination_sbuf, b.destination_sbuf);
 }
@@ -167,20 +170,31 @@ uint32_t streams_used(const neff::Subgraph& subgraph) {
 
 uint32_t CollectiveSet::last_free_queue(const neff::Subgraph& subgraph) {
   const std::vector<Lane> lanes = lanes_of(subgraph);
-  return lanes.size() < 2 ? kFetchQueue - 1 : lanes.back().queue - 1;
+  if (lanes.empty()) return kFetchQueue - 1;
+  uint32_t last = lanes.size() == 1 ? kFetchQueue : lanes.back().queue;
+  for (const Lane& lane : lanes) last = std::min(last, lane.block_queue);
+  return last - 1;
 }
 
 // A queue has one service class, and operations of one stream use their queue in their order.
 std::vector<CollectiveSet::Lane> CollectiveSet::lanes_of(const neff::Subgraph& subgraph) {
-  std::set<std::pair<uint32_t, uint32_t>> used;
+  std::map<std::pair<uint32_t, uint32_t>, bool> used;  // of variable size
   for (const neff::CollectiveOp& op : subgraph.collectives) {
-    used.emplace(op.stream_id, op.priority);
+    bool& variable = used[{op.stream_id, op.priority}];
+    variable = variable || op.metadata.has_value();
   }
   std::vector<Lane> lanes;
-  for (const auto& [stream, priority] : used) {
+  for (const auto& [key, variable] : used) {
     const auto n = static_cast<uint32_t>(lanes.size());
-    lanes.push_back({stream, priority, n == 0 ? kCollectiveQueue : kFetchQueue - n});
+    lanes.push_back({key.first, key.second, n == 0 ? kCollectiveQueue : kFetchQueue - n});
     if (lanes.size() == kMaxLanes) break;  // more are refused at load
+  }
+  // Below them a queue for the blocks of each lane that has operations of variable size.
+  uint32_t queue = kFetchQueue - static_cast<uint32_t>(std::max<size_t>(lanes.size(), 1));
+  for (Lane& lane : lanes) {
+    if (!used[{lane.stream, lane.priority}]) continue;
+    lane.block_queue = queue;
+    if (queue > 1) --queue;  // too many are refused at load
   }
   return lanes;
 }
@@ -284,9 +298,13 @@ base::Status CollectiveSet::check_lane(const neff::CollectiveOp& op) const {
   const bool found = std::any_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) {
     return lane.stream == op.stream_id && lane.priority == op.priority;
   });
-  if (found) return {};
+  const auto blocks = std::count_if(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
+    return lane.block_queue != Lane::kNoQueue;
+  });
+  if (found && lanes_.size() + static_cast<size_t>(blocks) <= kMaxLanes) return {};
   return error(NRT_RESOURCE, "The program uses more than " + std::to_string(kMaxLanes) +
-                                 " combinations of stream and priority");
+                                 " combinations of stream and priority, "
+                                 "those with operations of variable size twice");
 }
 
 base::Status CollectiveSet::add(const neff::CollectiveOp& op) {
@@ -443,7 +461,7 @@ bool CollectiveSet::fixes(uint32_t variable) const {
   return finished_ && std::any_of(operations_.begin(), operations_.end(), [&](const auto& o) {
            return o.request.kind != ccl::OpKind::kBarrier &&
                   (o.op->source == variable || o.op->destination == variable ||
-                   o.op->second_source == variable);
+                   o.op->second_source == variable || o.op->metadata == variable);
          });
 }
 

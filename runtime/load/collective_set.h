@@ -8,8 +8,7 @@
 // and a lack of semaphores shows at the first execution.
 // Own: operands that are inputs or outputs are exchanged once, so they must stay the same tensors.
 // Missing (typed Unsupported): streams above the number of stream CC-cores, one stream fed by
-// several engines or by repeated triggers with operations that differ; variable-size
-// forms.
+// several engines or by repeated triggers with operations that differ.
 #pragma once
 
 #include <array>
@@ -81,6 +80,7 @@ class CollectiveSet {
     ccl::RankResources resources;
     ccl::Needs needs;
     ccl::Lowered lowered;
+    DeviceBuffer blocks;
   };
   struct Group {  // (stream, group id): own semaphores and channel buffer
     uint32_t stream = 0;
@@ -102,9 +102,11 @@ class CollectiveSet {
   };
   // What has a queue of its own on the rank's engines.
   struct Lane {
+    static constexpr uint32_t kNoQueue = 16;
     uint32_t stream = 0;
     uint32_t priority = 0;
     uint32_t queue = 0;
+    uint32_t block_queue = kNoQueue;  // of operations of variable size
   };
   struct Stream {
     bool counted = true;             // every trigger runs once per execution
@@ -139,6 +141,7 @@ class CollectiveSet {
   base::Status agree(const ccl::Gathered& all);
   base::Status exchange(const base::Status& prepared,
                         std::vector<std::vector<ccl::RankResources>>* by_operation);
+  base::Status allocate_blocks();
   base::Status lower(std::vector<std::vector<ccl::RankResources>>* by_operation);
   base::Status load_programs();
   base::Status load_barrier();
@@ -146,6 +149,8 @@ class CollectiveSet {
                              uint32_t* first);
   base::Status make_rings();
   base::Status make_ring(uint32_t engine, const Lane& lane, const std::vector<uint32_t>& sequence);
+  base::Status make_block_rings(const Lane& lane, const std::vector<uint32_t>& sequence);
+  base::Status load_blocks();
   base::Status read_overrides();
   ccl::PlanOptions plan_options(uint32_t stream) const;
 

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "arch/contract/notification.h"
 #include "base/span.h"
 #include "contract/regs/cc.h"
 #include "contract/regs/sem.h"
@@ -17,6 +18,7 @@ namespace {
 
 using contract::Descriptor;
 using contract::DType;
+using contract::cc_program::Block;
 using contract::cc_program::Op;
 using contract::cc_program::Record;
 namespace desc = contract::desc;
@@ -201,6 +203,17 @@ void ReferenceMachine::load(const RankResources& r, const Lowered& lowered, uint
     const uint64_t all = r.broadcast(ring.engine / contract::kDmaPerNc) + queue;
     broadcast_[{r.chip, all}].push_back(r.udma(ring.engine) + queue);
   }
+  for (const BlockRing& ring : lowered.block_rings) {
+    Queue q;
+    q.chip = r.chip;
+    q.room = ring;
+    queues_[{r.chip, r.udma(ring.engine) + contract::udma::kM2sQ +
+                         r.block_queue * contract::udma::kM2sQStride}] = q;
+  }
+  const auto* image = reinterpret_cast<const uint8_t*>(lowered.blocks.data());
+  if (!lowered.blocks.empty()) {
+    add_memory(r.chip, r.blocks, {image, image + lowered.blocks.size() * sizeof(Block)});
+  }
   for (uint32_t slot = 0; slot < lowered.programs.size(); ++slot) {
     Core core;
     core.resources = r;
@@ -384,6 +397,14 @@ bool ReferenceMachine::control(Core* core, size_t index, const Record& r) {
     case Op::kLoop:
       if (--thread.registers[r.a] != 0) thread.pc = r.imm - 1;
       return true;
+    case Op::kAdd:
+      thread.registers[r.a] += r.imm;
+      return true;
+    case Op::kBranchLess:
+      if (thread.registers[r.a] < thread.registers[r.b]) thread.pc = r.imm - 1;
+      return true;
+    case Op::kBlock:
+      return block(core, &thread, r);
     case Op::kNotify:
       notifications.push_back(r.imm);
       return true;
@@ -397,6 +418,78 @@ bool ReferenceMachine::control(Core* core, size_t index, const Record& r) {
     default:
       return false;
   }
+}
+
+// Appends packets to a queue of blocks. Its rings must have room for all that is in flight.
+void ReferenceMachine::feed(uint32_t chip, uint64_t address, std::vector<Packet> packets) {
+  const auto it = queues_.find({chip, address});
+  if (it == queues_.end()) return fail("a block on an unknown queue");
+  Queue& q = it->second;
+  q.pending.insert(q.pending.end(), packets.begin(), packets.end());
+  size_t m2s = 0;
+  size_t s2m = 0;
+  for (const Packet& p : q.pending) {
+    m2s += p.sources.size() + (p.compute ? 1 : 0);
+    s2m += p.destinations.size();
+  }
+  if (m2s > q.room.m2s || s2m > q.room.s2m) fail("a queue of blocks overflows");
+}
+
+// One tile, as docs/hardware-contract.md 5 has it.
+bool ReferenceMachine::block(Core* core, Thread* thread, const Record& r) {
+  const uint32_t chip = core->resources.chip;
+  const auto word = [&](uint64_t address) {
+    const uint8_t* from = address == 0 ? nullptr : at(chip, address, 4);
+    return from == nullptr ? 0u : base::load<uint32_t>(from);
+  };
+  const uint8_t* image = at(chip, r.address, sizeof(Block));
+  if (image == nullptr) return true;
+  const auto b = base::load<Block>(image);
+  const uint64_t count = word(b.count);
+  const uint64_t from = word(b.source_place);
+  const uint64_t to = word(b.target_place);
+  const bool inside = from + count <= b.source_elements && to + count <= b.target_elements;
+  if (count != 0 && !inside) notifications.push_back(contract::cc_notify::kOutOfBounds);
+  const uint64_t size = contract::dtype_size(static_cast<DType>(b.dtype));
+  const uint64_t bytes = inside ? count * size : 0;
+  const uint64_t whole = contract::cc_program::tile_bytes(b);
+  uint32_t& tiles = thread->registers[r.b];
+  tiles = std::max(tiles, static_cast<uint32_t>((bytes + whole - 1) / whole));
+  const auto tile = contract::cc_program::tile_of(b, bytes, thread->registers[r.a]);
+  for (uint32_t e = 0; e < b.engines && e < tile.pieces; ++e) {
+    std::vector<Packet> packets;
+    for (uint32_t piece = e; piece < tile.pieces; piece += b.engines) {
+      const uint64_t in_tile = uint64_t{piece} * tile.piece_bytes;
+      const uint64_t offset = tile.offset + in_tile;
+      const auto length =
+          static_cast<uint32_t>(std::min<uint64_t>(tile.piece_bytes, tile.bytes - in_tile));
+      Packet p;
+      p.compute = b.source_count > 1;
+      p.op.op = static_cast<contract::ReduceOp>(b.op);
+      p.op.src = p.op.dst = static_cast<DType>(b.dtype);
+      p.dmb = packets.empty() && (b.flags & Block::kFence) != 0;
+      const uint64_t target = b.target + to * size + offset;
+      for (uint32_t i = 0; i < b.source_count; ++i) {
+        const bool again = i == 0 && (b.flags & Block::kAccumulate) != 0;
+        p.sources.push_back(
+            desc::rx(again ? target : b.sources[i] + from * size + offset, length, 0));
+      }
+      p.destinations.push_back(desc::rx(target, length, 0));
+      packets.push_back(p);
+    }
+    Packet report;
+    report.sources.push_back(desc::rx(b.one, 4, 0));
+    report.destinations.push_back(desc::rx(b.completion, 4, 0));
+    report.signal = true;
+    packets.push_back(report);
+    const uint32_t engine = (b.first_engine + e) % b.engines;
+    const uint32_t shift = b.engine_shift + contract::cc_program::kRangeShift;
+    feed(chip, b.queue + (uint64_t{engine} << shift), std::move(packets));
+  }
+  const uint32_t reported = std::min<uint32_t>(b.engines, tile.pieces);
+  if (reported > r.imm) fail("a block with more engines than its weight");
+  if (reported < r.imm) write_word(chip, b.completion, r.imm - reported);
+  return true;
 }
 
 void ReferenceMachine::done(Core* core, const Record& r) {

@@ -52,6 +52,7 @@ class ReferenceMachine {
     std::vector<contract::Descriptor> m2s, s2m;
     uint64_t m2s_head = 0, m2s_tail = 0, s2m_head = 0, s2m_tail = 0;
     std::vector<Packet> pending;
+    BlockRing room;  // of a queue of blocks, which has no prebuilt rings
   };
   struct Thread {
     uint32_t pc = 0;
@@ -73,6 +74,8 @@ class ReferenceMachine {
   bool step_core(Core* core);
   bool step_thread(Core* core, size_t thread);
   bool control(Core* core, size_t thread, const contract::cc_program::Record& record);
+  bool block(Core* core, Thread* thread, const contract::cc_program::Record& record);
+  void feed(uint32_t chip, uint64_t queue, std::vector<Packet> packets);
   void done(Core* core, const contract::cc_program::Record& record);
   bool step_queue(Queue* queue);
   void doorbell(uint32_t chip, uint64_t address, uint32_t value);

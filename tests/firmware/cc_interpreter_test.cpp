@@ -257,7 +257,7 @@ Record raw(uint8_t op, uint8_t a, uint8_t flags, uint8_t b) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, CcBadProgram,
-    ::testing::Values(BadProgram{"Opcode", raw(18, 0, 0, 0), CcError::kBadInstruction},
+    ::testing::Values(BadProgram{"Opcode", raw(20, 0, 0, 0), CcError::kBadInstruction},
                       BadProgram{"RegisterA", raw(6, 16, 0, 0), CcError::kBadInstruction},
                       BadProgram{"RegisterB", raw(6, 0, 0, 16), CcError::kBadInstruction},
                       BadProgram{"Flags", raw(6, 0, 0x40, 0), CcError::kBadInstruction},

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "arch/contract/cc_program.h"
+#include "arch/contract/descriptor.h"
 #include "contract/regs/cc.h"
 #include "contract/regs/nq.h"
 #include "contract/regs/sem.h"
@@ -70,7 +71,7 @@ class CcCores : public ::testing::Test {
 TEST_F(CcCores, ResetValuesAndUntouchedCores) {
   EXPECT_EQ(group_.touched(3), nullptr);
   EXPECT_EQ(status(3), CcStatus::kReset);
-  EXPECT_EQ(read(3, cc::kContractVersion), 0x10001u);
+  EXPECT_EQ(read(3, cc::kContractVersion), 0x10002u);
   EXPECT_EQ(read(3, cc::kChip), 0u);
   EXPECT_NE(group_.touched(3), nullptr);
   EXPECT_EQ(group_.touched(2), nullptr);
@@ -93,6 +94,44 @@ TEST_F(CcCores, RunsAnOperationInItsTime) {
   EXPECT_EQ(bench_.queue.now() - before, base::ns(260) + 1);
   EXPECT_EQ(read(1, sem::kRead + 4 * 9), 2u);
   EXPECT_EQ(status(0), CcStatus::kIdle);
+}
+
+// Descriptors of blocks that move something: tests/firmware/cc_block_test.cpp and the machine's
+// own.
+TEST_F(CcCores, ABlockReadsItsWordsWhenItRuns) {
+  contract::cc_program::Block block;
+  const uint64_t memory = bench_.map().hbm_base(0);
+  block.count = memory + 0x1000;
+  block.completion = inc(0, 7);
+  block.target_elements = block.source_elements = 10;
+  block.piece_bytes = 64;
+  block.dtype = static_cast<uint8_t>(contract::DType::kInt32);
+  std::vector<uint8_t> image(sizeof block);
+  std::memcpy(image.data(), &block, sizeof block);
+  ASSERT_TRUE(bench_.fabric.write(memory, image));
+  load(0, {rec(Op::kBlock, 32, memory), rec(Op::kDone)});
+  write(0, cc::kControl, 1);
+  bench_.queue.run_all();
+  const auto run = [&](uint32_t count) {
+    EXPECT_TRUE(bench_.fabric.write32(block.count, count));
+    const base::Ps before = bench_.queue.now();
+    write(0, cc::kTrigger, 0);
+    bench_.queue.run_all();
+    return bench_.queue.now() - before;
+  };
+  // 1 ps to react, 100 ns for the trigger, 600 ns for the block, 20 ns for DONE.
+  EXPECT_EQ(run(0), base::ns(720) + 1);
+  EXPECT_EQ(read(0, sem::kRead + 4 * 7), 32u);
+  // Out of bounds: no bytes, and 50 ns of a notification from the end of the block on.
+  EXPECT_EQ(run(11), base::ns(750) + 1);
+  EXPECT_EQ(read(0, sem::kRead + 4 * 7), 64u);
+  EXPECT_EQ(status(0), CcStatus::kIdle);
+  // Bytes that timing-only left out decide: the report says so.
+  EXPECT_EQ(bench_.counters.elided_reads, 0u);
+  uint64_t offset = 0;
+  bench_.fabric.plain(block.count, &offset)->elided().add(offset, 4);
+  run(0);
+  EXPECT_EQ(bench_.counters.elided_reads, 1u);
 }
 
 TEST_F(CcCores, BarrierOpensOnlyWhenReleased) {

@@ -45,7 +45,7 @@ class SequencerTest : public ::testing::Test {
 TEST_F(SequencerTest, ResetValues) {
   EXPECT_EQ(bench_.status(kPe), EngineStatus::kIdle);
   EXPECT_EQ(bench_.get(kPe, reg::kPc), 0u);
-  EXPECT_EQ(bench_.get(kPe, reg::kContractVersion), 0x10001u);
+  EXPECT_EQ(bench_.get(kPe, reg::kContractVersion), 0x10002u);
   bench_.put(kPe, reg::kRegister + 4 * 63, 7);
   EXPECT_EQ(bench_.get(kPe, reg::kRegister + 4 * 63), 7u);
   EXPECT_EQ(bench_.get(kAct, reg::kRegister + 4 * 63), 0u);

@@ -53,6 +53,36 @@ class EndToEnd(unittest.TestCase):
             self.good(words(f"-b 8192 -e 8192 -n 1 -w 0 -d fp32 -c {line}"), platform=platform,
                       env={"NEURON_LOGICAL_NC_CONFIG": str(lnc)})
 
+    def test_variable_sizes(self):
+        """Equal blocks, blocks from a file, over several devices; times do not depend on --check."""
+        for platform, lnc, line in (
+                ("trn1.2xlarge", 1, "-r 2 alltoallv"), ("trn1.2xlarge", 1, "-r 2 allgv"),
+                ("trn1.2xlarge", 1, "-r 2 redsctv"), ("trn1.32xlarge", 1, "-r 8 alltoallv"),
+                ("trn2.3xlarge", 1, "-r 8 allgv"), ("trn2.48xlarge", 2, "-r 16 redsctv"),
+                ("trn3-gen2-server", 2, "-r 8 alltoallv")):
+            self.good(words(f"-b 8192 -e 8192 -n 3 -w 1 -d bf16 -c {line}"), platform=platform,
+                      env={"NEURON_LOGICAL_NC_CONFIG": str(lnc)})
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "metadata.json")
+            # Rank 0 keeps nothing, rank 1 sends nothing to itself; blocks of many tiles and of none.
+            with open(path, "w", encoding="ascii") as file:
+                json.dump({"metadata": [
+                    {"send_counts": [0, 700001], "send_displs": [9, 3],
+                     "recv_counts": [0, 5], "recv_displs": [0, 77]},
+                    {"send_counts": [5, 0], "send_displs": [700000, 1],
+                     "recv_counts": [700001, 0], "recv_displs": [1, 0]}]}, file)
+            line = [*words("-r 2 -b 1kb -e 1kb -n 2 -w 1 -d fp32 --show-algorithm alltoallv"),
+                    "--variable-size-op-metadata", path]
+            out = self.good(line)
+            self.assertRegex(out, r"\n +2800024 +700006 +fp32 +[0-9.]+ +[0-9.]+ +[0-9.]+ +mesh\n")
+            self.assertEqual(self.good([*line, "--check"]), out)
+            self.assertEqual(self.good(line, soma=["--timing-only"]), out)
+            with open(path, "w", encoding="ascii") as file:
+                file.write('{"metadata": [{"send_counts": [1], "send_displs": [0]}]}')
+            code, _, err = run(line)
+            self.assertEqual(code, 2)
+            self.assertIn("entry 0: send_counts has 1 elements, expected 2", err)
+
     def all_good(self, lines, **more):
         """Command lines of nccom-test, one after the other on one machine."""
         script = "set -e; " + "; ".join(f"{NCCOM} {line}" for line in lines)

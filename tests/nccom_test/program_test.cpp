@@ -33,7 +33,8 @@ base::Result<neff::Neff> load(const Program& program) {
 TEST(Program, LoadsForEveryOperation) {
   for (const Operation operation :
        {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter,
-        Operation::kAllToAll, Operation::kPermute, Operation::kSendRecv}) {
+        Operation::kAllToAll, Operation::kPermute, Operation::kSendRecv, Operation::kAllGatherV,
+        Operation::kReduceScatterV, Operation::kAllToAllV}) {
     for (const Check check : {Check::kOff, Check::kRandom}) {
       std::vector<Options> streams{options(operation, check)};
       const Options& o = streams[0];
@@ -51,7 +52,9 @@ TEST(Program, LoadsForEveryOperation) {
         EXPECT_EQ(op.source, sg.collectives[0].source);
         EXPECT_EQ(op.destination, sg.collectives[0].destination);
       }
-      EXPECT_EQ(neff->tensors.size(), check == Check::kOff ? 0u : 2u);
+      const bool variable = variable_size(operation);
+      EXPECT_EQ(sg.collectives[0].metadata.has_value(), variable);
+      EXPECT_EQ(neff->tensors.size(), (check == Check::kOff ? 0u : 2u) + (variable ? 1u : 0u));
       neff::CollectiveContext context;
       context.present = true;
       context.world_size = 2;

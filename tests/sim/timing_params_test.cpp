@@ -54,6 +54,7 @@ TEST(TimingParams, DefaultsAreThoseOfTrn1) {
   EXPECT_EQ(file.cc_branch, built_in.cc_branch);
   EXPECT_EQ(file.cc_sem_wait, built_in.cc_sem_wait);
   EXPECT_EQ(file.cc_barrier, built_in.cc_barrier);
+  EXPECT_EQ(file.cc_block, built_in.cc_block);
   EXPECT_EQ(file.nq_entry, built_in.nq_entry);
   EXPECT_EQ(file.mgmt_reset, built_in.mgmt_reset);
   EXPECT_EQ(file.mgmt_power_sample, built_in.mgmt_power_sample);

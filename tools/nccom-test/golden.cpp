@@ -109,6 +109,7 @@ std::optional<uint32_t> source_of(const Options& o, uint32_t rank) {
 struct Expected {
   double real = 0;
   uint64_t whole = 0;
+  bool untouched = false;  // the operation leaves what is there
 };
 
 class Result {
@@ -122,7 +123,10 @@ class Result {
         sources_(sources),
         width_(contract::dtype_size(o.dtype.code)),
         size_(size),
-        elements_(output_bytes(o, size) / width_) {}
+        elements_(output_bytes(o, size) / width_) {
+    if (!variable_size(o.operation)) return;
+    for (const uint32_t member : group) words_.push_back(metadata_words(o, member, size));
+  }
 
   uint64_t elements() const { return elements_; }
 
@@ -186,8 +190,29 @@ class Result {
         for (size_t i = 1; i < group_.size(); ++i) fold(group_[i], in + skip + first, count, out);
         return;
       }
+      case Operation::kAllGatherV:
+      case Operation::kReduceScatterV:
+      case Operation::kAllToAllV:
+        for (uint64_t i = 0; i < count; ++i) out[i].untouched = true;
+        for (uint32_t from = 0; from < group_.size(); ++from) get_block(from, first, count, out);
+        return;
       case Operation::kBarrier:
         return;
+    }
+  }
+
+  // What lies in the output, from element `first` on, of the block of a member of the group.
+  void get_block(uint32_t from, uint64_t first, uint64_t count, Expected* out) {
+    const auto own = static_cast<uint32_t>(index_of(group_, rank_));
+    const BlockPlace place = block_place(o_, words_[from], words_[own], from, own, size_);
+    const uint64_t begin = std::max(first, place.to);
+    const uint64_t end = std::min(first + count, place.to + place.count);
+    if (begin >= end) return;
+    const uint64_t source = place.from + begin - place.to;
+    if (reduces(o_.operation) && from != 0) {
+      fold(group_[from], source, end - begin, out + (begin - first));
+    } else {
+      take(group_[from], source, end - begin, out + (begin - first));
     }
   }
 
@@ -211,15 +236,16 @@ class Result {
   Expected value(uint64_t i) const {
     const DType dtype = o_.dtype.code;
     const uint8_t* from = scratch_.data() + i * width_;
-    if (format_of(dtype).exponent_bits != 0) return {decode(dtype, from), 0};
+    if (format_of(dtype).exponent_bits != 0) return {decode(dtype, from), 0, false};
     const uint64_t bits = load_bits(dtype, from);
     const unsigned above = 64 - 8 * static_cast<unsigned>(width_);
-    if (!is_signed(dtype)) return {0, bits};
-    return {0, static_cast<uint64_t>(static_cast<int64_t>(bits << above) >> above)};
+    if (!is_signed(dtype)) return {0, bits, false};
+    return {0, static_cast<uint64_t>(static_cast<int64_t>(bits << above) >> above), false};
   }
 
   Expected folded(const Expected& a, const Expected& b) const {
-    if (o_.reduction == contract::ReduceOp::kAdd) return {a.real + b.real, a.whole + b.whole};
+    if (o_.reduction == contract::ReduceOp::kAdd)
+      return {a.real + b.real, a.whole + b.whole, false};
     const bool is_float = format_of(o_.dtype.code).exponent_bits != 0;
     const bool less = is_float ? a.real < b.real
                       : is_signed(o_.dtype.code)
@@ -236,6 +262,7 @@ class Result {
   uint64_t size_;
   uint64_t elements_;
   std::vector<uint8_t> scratch_;
+  std::vector<std::vector<uint32_t>> words_;  // metadata of the group, by index
 };
 
 // Tells right elements from wrong ones: integers exactly, floats with tolerance.
@@ -417,7 +444,7 @@ std::optional<Mismatch> compare(const Options& o, const std::vector<uint32_t>& g
     result.get(first, count, &want);
     for (uint64_t i = 0; i < count; ++i) {
       const uint8_t* element = output + (first + i) * width;
-      if (judge.good(element, want[i])) continue;
+      if (want[i].untouched || judge.good(element, want[i])) continue;
       if (!mismatch) {
         uint8_t expected[sizeof(uint64_t)] = {};
         judge.write(want[i], expected);

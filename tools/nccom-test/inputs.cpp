@@ -20,6 +20,8 @@ base::Error bad(const std::string& path, const std::string& what) {
   return {base::Fault::kUsage, 2, path, what};
 }
 
+}  // namespace
+
 base::Result<std::string> read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return bad(path, "cannot read the file");
@@ -28,6 +30,8 @@ base::Result<std::string> read_text(const std::string& path) {
   if (text.str().size() > kMaxFile) return bad(path, "the file is longer than 16 MiB");
   return text.str();
 }
+
+namespace {
 
 // The one entry of array `key` of the file's object; an entry is one variant of the operation.
 base::Result<Json> read_variant(const std::string& path, const char* key) {

@@ -13,6 +13,9 @@ namespace nccom {
 using RankLists = std::vector<std::vector<uint32_t>>;
 using Pairs = std::vector<std::pair<uint32_t, uint32_t>>;
 
+// A file of at most 16 MiB.
+base::Result<std::string> read_text(const std::string& path);
+
 // {"replica_groups": [ [[0,1],[2,3]] ]}: lists of equal length that do not overlap, below `ranks`.
 base::Result<RankLists> read_groups(const std::string& path, uint32_t ranks);
 

@@ -4,7 +4,6 @@
 #include <cctype>
 #include <cstdlib>
 #include <numeric>
-#include <optional>
 
 #include "checks.h"
 #include "switches.h"
@@ -19,16 +18,17 @@ constexpr uint32_t kMaxChannels = 4;     // of a ring permute (collectives.md 1.
 struct OperationName {
   const char* full;
   const char* brief;
-  std::optional<Operation> operation;  // absent: known, not supported
+  Operation operation;
 };
 constexpr OperationName kOperations[] = {
     {"all_reduce", "allr", Operation::kAllReduce},
     {"all_gather", "allg", Operation::kAllGather},
-    {"all_gatherv", "allgv", std::nullopt},
+    {"all_gatherv", "allgv", Operation::kAllGatherV},
     {"reduce_scatter", "redsct", Operation::kReduceScatter},
+    {"reduce_scatterv", "redsctv", Operation::kReduceScatterV},  // ours
     {"sendrecv", "sendrecv", Operation::kSendRecv},
     {"alltoall", "alltoall", Operation::kAllToAll},
-    {"alltoallv", "alltoallv", std::nullopt},
+    {"alltoallv", "alltoallv", Operation::kAllToAllV},
     {"permute", "permute", Operation::kPermute},
     {"broadcast", "bcast", Operation::kBroadcast},
     {"reduce", "reduce", Operation::kReduce},
@@ -312,6 +312,8 @@ class Parser {
       groups_file_ = value;
     } else if (name == "--custom-src-target-pairs") {
       pairs_file_ = value;
+    } else if (name == "--variable-size-op-metadata" || name == "--alltoallv-metadata") {
+      metadata_file_ = value;
     } else if (name == "--streams-json") {
       take(s, read_streams(value), &streams_);
     } else if (name == "--x-ops-per-iter") {
@@ -411,14 +413,7 @@ class Parser {
     std::string choices;
     for (const OperationName& known : kOperations) {
       if (operation_ == known.full || operation_ == known.brief) {
-        if (!known.operation) {
-          return error("argument operation: '" + operation_ +
-                       "' is not supported by this version (supported: all_reduce, allr, "
-                       "all_gather, allg, reduce_scatter, redsct, alltoall, permute, sendrecv; own "
-                       "additions: broadcast, bcast, reduce, barrier, permute_reduce, permred, "
-                       "permute_implicit, permimp, permute_reduce_implicit, permredimp)");
-        }
-        options_.operation = *known.operation;
+        options_.operation = known.operation;
         return;
       }
       for (const char* name : {known.full, known.brief}) {
@@ -460,6 +455,7 @@ class Parser {
     choose_groups();
     choose_pairs();
     choose_own();
+    choose_metadata();
     if (base::Status status = check_options(o); !status) return error(status.error().what);
     if (o.ranks % o.nodes != 0) {
       return error("argument -N/--nnodes: " + std::to_string(o.ranks) +
@@ -516,6 +512,23 @@ class Parser {
     }
   }
 
+  void choose_metadata() {
+    Options& o = options_;
+    const std::string name = "argument --variable-size-op-metadata: ";
+    if (variable_size(o.operation) && o.parts.size() != 1) {
+      return error("argument --coalesced-cc-size-ratio: not for operations of variable size");
+    }
+    if (metadata_file_.empty()) return;
+    if (!variable_size(o.operation)) {
+      return error(name + "only for all_gatherv, alltoallv and reduce_scatterv");
+    }
+    auto metadata = read_metadata(metadata_file_);
+    if (!metadata) return error(name + metadata.error().message());
+    o.metadata = std::move(*metadata);
+    const base::Status status = check_metadata(o);
+    if (!status) error(name + status.error().message());
+  }
+
   // What only own operations and options have.
   void choose_own() {
     Options& o = options_;
@@ -549,6 +562,7 @@ class Parser {
   std::string step_;
   std::string groups_file_;
   std::string pairs_file_;
+  std::string metadata_file_;
   std::vector<std::vector<std::string>> streams_;
   std::vector<std::string> unknown_;
   Options options_;

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "inputs.h"
 #include "sbuf.h"
+#include "variable.h"
 
 namespace nccom {
 
@@ -28,7 +29,11 @@ enum class Operation {
   kPermuteReduce,
   kPermuteImplicit,
   kPermuteReduceImplicit,
+  kAllGatherV,
+  kReduceScatterV,
+  kAllToAllV,
 };
+bool variable_size(Operation operation);
 enum class Check { kOff, kRandom, kAllOnes };
 
 struct DataType {
@@ -77,6 +82,7 @@ struct Options {
   // Proportions of the parts of each operation; of an implicit permute, its channels.
   std::vector<uint32_t> parts{1};
   bool unique_buffers = false;
+  Metadata metadata;  // of an operation of variable size; empty: equal blocks
   bool pin = false;
   bool shared_output = false;
   bool sbuf = false;  // tensors in SBUF

@@ -50,6 +50,12 @@ const char* type_name(Operation operation) {
       return "PERMUTE";
     case Operation::kSendRecv:
       return "SEND_RECV";
+    case Operation::kAllGatherV:
+      return "ALL_GATHER_V";
+    case Operation::kReduceScatterV:
+      return "REDUCE_SCATTER_V";
+    case Operation::kAllToAllV:
+      return "ALL_TO_ALL_V";
     case Operation::kBroadcast:
       return "BROADCAST";
     case Operation::kReduce:
@@ -89,8 +95,11 @@ int semaphore(int first, size_t stream) {
   return first + kSemaphoresPerStream * static_cast<int>(stream);
 }
 
-// Variable numbers: the tensors of a stream, then its buffers in pairs.
-constexpr uint32_t kPerStream = 2 + 2 * kMaxOperations;
+// Variable numbers: the tensors of a stream, then its buffers in pairs, then its metadata.
+constexpr uint32_t kPerStream = 3 + 2 * kMaxOperations;
+uint32_t metadata_id(size_t stream) {
+  return static_cast<uint32_t>(stream + 1) * kPerStream;
+}
 uint32_t tensor_id(size_t stream, bool output) {
   return static_cast<uint32_t>(stream) * kPerStream + (output ? 2 : 1);
 }
@@ -252,6 +261,13 @@ std::string at_least(int number, uint64_t value) {
   return " $S[" + std::to_string(number) + "]>=" + std::to_string(value);
 }
 
+std::string metadata_text(const Stream& s) {
+  if (!variable_size(s.o.operation)) return "";
+  return " metadata_var_id=" + std::to_string(metadata_id(s.index)) +
+         " recv_counts_known=" + (receive_counts_known(s.o) ? "1" : "0") +
+         " has_rdispls=" + (has_receive_displacements(s.o) ? "1" : "0");
+}
+
 std::string shape_pattern(const SbufShape& shape) {
   return "[1," + std::to_string(shape.step) + "][" + std::to_string(shape.elements) + "," +
          std::to_string(shape.partitions) + "]";
@@ -300,7 +316,7 @@ std::string operation_text(const Stream& s, uint32_t i) {
     }
     if (rooted(s.o.operation)) text += " root=" + std::to_string(s.o.root);
     if (s.o.priority != 0) text += " priority=" + std::to_string(s.o.priority);
-    text += "\n";
+    text += metadata_text(s) + "\n";
     ++issued;
   }
   return text;
@@ -352,6 +368,9 @@ std::string input_name(size_t stream) {
 std::string output_name(size_t stream) {
   return "y" + suffix(stream);
 }
+std::string metadata_name(size_t stream) {
+  return "m" + suffix(stream);
+}
 
 bool rank_specific(const Workload& work) {
   return std::any_of(work.streams.begin(), work.streams.end(), [](const Options& o) {
@@ -393,6 +412,12 @@ std::string definition_text(const Workload& work, uint32_t rank) {
                                                    {"size", s.buffer_bytes(output)},
                                                    {"alignment", kAlignment}};
       }
+    }
+    if (variable_size(s.o.operation)) {
+      var[metadata_name(s.index)] = {
+          {"type", "input"},
+          {"var_id", metadata_id(s.index)},
+          {"size", metadata_words(s.o, s.o.rank_start, s.size).size() * sizeof(uint32_t)}};
     }
     if (s.o.sbuf) var[kSbufName] = {{"type", "state-buffer"}, {"var_id", kSbufId}};
     groups.push_back(groups_of(s.o));

@@ -16,6 +16,8 @@ namespace nccom {
 // Names of the input and output tensor of a stream.
 std::string input_name(size_t stream);
 std::string output_name(size_t stream);
+// Of the metadata tensor of an operation of variable size: an input of every rank.
+std::string metadata_name(size_t stream);
 
 // Operations that one NEFF may hold: the program and operation memory of a CC-core bound it.
 constexpr uint32_t kMaxOperations = 512;

@@ -92,6 +92,7 @@ class Rank {
   struct Tensors {
     Tensor input;
     Tensor output;
+    Tensor metadata;
   };
 
   base::Status prepare(const Program& program) {
@@ -111,6 +112,9 @@ class Rank {
       if (o.operation == Operation::kBarrier) continue;
       const uint64_t size = work_.sizes[s];
       Tensors& t = tensors_[s];
+      if (variable_size(o.operation)) {
+        if (base::Status status = add_metadata(s); !status) return status;
+      }
       if (o.shared_output) {
         if (base::Status status = add_shared_output(s); !status) return status;
       }
@@ -146,6 +150,43 @@ class Rank {
     return add(name, bytes, outputs_.get(), &output);
   }
 
+  base::Status add_metadata(size_t stream) {
+    const std::vector<uint32_t> words =
+        metadata_words(work_.streams[stream], rank_, work_.sizes[stream]);
+    const uint64_t bytes = words.size() * sizeof(uint32_t);
+    Tensor& tensor = tensors_[stream].metadata;
+    base::Status status = add(metadata_name(stream), bytes, inputs_.get(), &tensor);
+    if (!status) return status;
+    const NRT_STATUS rc = nrt_tensor_write(tensor.get(), words.data(), 0, bytes);
+    return rc == NRT_SUCCESS ? base::Status() : status_error("nrt_tensor_write", rc);
+  }
+
+  // Row 2 holds what the senders announce, unless it was known; the rest is as before.
+  base::Status verify_metadata(size_t stream) {
+    const Options& o = work_.streams[stream];
+    const uint64_t size = work_.sizes[stream];
+    std::vector<uint32_t> wanted = metadata_words(o, rank_, size);
+    const std::vector<uint32_t> group = group_of(o, rank_);
+    const auto own =
+        static_cast<uint32_t>(std::find(group.begin(), group.end(), rank_) - group.begin());
+    for (uint32_t s = 0; s < group.size() && o.operation != Operation::kReduceScatterV; ++s) {
+      const std::vector<uint32_t> theirs = metadata_words(o, group[s], size);
+      const BlockPlace place = block_place(o, theirs, wanted, s, own, size);
+      wanted[2 * group.size() + s] = static_cast<uint32_t>(place.count);
+    }
+    std::vector<uint32_t> words(wanted.size());
+    const NRT_STATUS rc = nrt_tensor_read(tensors_[stream].metadata.get(), words.data(), 0,
+                                          words.size() * sizeof(uint32_t));
+    if (rc != NRT_SUCCESS) return status_error("nrt_tensor_read", rc);
+    const auto differ = std::mismatch(words.begin(), words.end(), wanted.begin());
+    if (differ.first == words.end()) return {};
+    return base::Error{base::Fault::kProgram, 1, "",
+                       "check failed on rank " + std::to_string(rank_) + ": word " +
+                           std::to_string(differ.first - words.begin()) + " of the metadata is " +
+                           std::to_string(*differ.first) + ", expected " +
+                           std::to_string(*differ.second)};
+  }
+
   base::Status fill(const Options& o, uint64_t size, const Tensors& t) {
     const uint64_t width = contract::dtype_size(o.dtype.code);
     const uint64_t bytes = input_bytes(o, size);
@@ -165,6 +206,9 @@ class Rank {
     const Options& o = work_.streams[stream];
     const std::vector<uint32_t> group = group_of(o, rank_);
     if (!receives(o, group, rank_)) return {};
+    if (variable_size(o.operation)) {
+      if (base::Status status = verify_metadata(stream); !status) return status;
+    }
     const uint64_t size = work_.sizes[stream];
     output->resize(output_bytes(o, size));
     for (uint64_t at = 0; at < output->size(); at += kBlock) {

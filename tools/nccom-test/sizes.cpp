@@ -14,6 +14,9 @@ uint64_t unit_of(const Options& o) {
     case Operation::kAllGather:
     case Operation::kReduceScatter:
     case Operation::kAllToAll:
+    case Operation::kAllGatherV:
+    case Operation::kReduceScatterV:
+    case Operation::kAllToAllV:
       return element * o.group_ranks();
     case Operation::kPermuteImplicit:
     case Operation::kPermuteReduceImplicit:
@@ -29,6 +32,7 @@ bool reduces(Operation operation) {
   switch (operation) {
     case Operation::kAllReduce:
     case Operation::kReduceScatter:
+    case Operation::kReduceScatterV:
     case Operation::kReduce:
     case Operation::kPermuteReduce:
     case Operation::kPermuteReduceImplicit:
@@ -36,6 +40,11 @@ bool reduces(Operation operation) {
     default:
       return false;
   }
+}
+
+bool variable_size(Operation operation) {
+  return operation == Operation::kAllGatherV || operation == Operation::kReduceScatterV ||
+         operation == Operation::kAllToAllV;
 }
 
 bool ring_permute(Operation operation) {
@@ -57,7 +66,8 @@ std::vector<uint64_t> size_list(const Options& o) {
   if (step == 0) step = std::max<uint64_t>(1, (o.max_bytes - o.min_bytes) / 10);
   std::vector<uint64_t> out;
   for (uint64_t size = o.min_bytes; size <= o.max_bytes;) {
-    out.push_back(std::max<uint64_t>(1, (size + unit - 1) / unit) * unit);
+    const uint64_t wanted = std::max(size, least_size(o));
+    out.push_back(std::max<uint64_t>(1, (wanted + unit - 1) / unit) * unit);
     if (o.step_factor != 0) {
       size = std::max<uint64_t>(size, 1);
       if (size > o.max_bytes / o.step_factor) break;  // a factor may be larger than any size
@@ -87,10 +97,12 @@ std::vector<Part> parts_of(const Options& o, uint64_t size) {
 
 uint64_t input_bytes(const Options& o, uint64_t size) {
   if (two_sources(o.operation)) return 2 * size;
+  if (variable_size(o.operation)) return variable_input_bytes(o, size);
   return o.operation == Operation::kAllGather ? size / o.group_ranks() : size;
 }
 
 uint64_t output_bytes(const Options& o, uint64_t size) {
+  if (variable_size(o.operation)) return variable_output_bytes(o, size);
   return o.operation == Operation::kReduceScatter ? size / o.group_ranks() : size;
 }
 

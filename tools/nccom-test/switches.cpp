@@ -55,8 +55,10 @@ const std::vector<Switch>& switches() {
        "such as [1,2,1]: parts of each operation"},
       {"", "--shared-output-buff", Arity::kNone, "",
        "one output buffer for the two cores of an HBM stack"},
-      {"", "--variable-size-op-metadata", Arity::kOne, "", ""},
-      {"", "--alltoallv-metadata", Arity::kOne, "", ""},
+      {"", "--variable-size-op-metadata", Arity::kOne, "FILE",
+       "counts and displacements of all_gatherv, alltoallv, reduce_scatterv (JSON)"},
+      {"", "--alltoallv-metadata", Arity::kOne, "FILE",
+       "older name of --variable-size-op-metadata"},
       {"-s", "--hosts", Arity::kMany, "H", "hosts for MPI"},
       {"", "--hosts-file", Arity::kOne, "FILE", "one host per line (default ~/hosts if present)"},
       {"", "--mpi-log-dir", Arity::kOne, "DIR", "output of every instance in a file there"},
@@ -128,12 +130,12 @@ std::string usage() {
 }
 
 std::string help() {
-  std::string out =
-      usage() +
-      "\noperations: all_reduce (allr), all_gather (allg), reduce_scatter (redsct), "
-      "alltoall, permute, sendrecv\nown additions: broadcast (bcast), reduce, barrier, "
-      "permute_reduce (permred), permute_implicit (permimp), permute_reduce_implicit "
-      "(permredimp)\n\noptions:\n";
+  std::string out = usage() +
+                    "\noperations: all_reduce (allr), all_gather (allg), reduce_scatter (redsct), "
+                    "alltoall, permute, sendrecv, all_gatherv (allgv), alltoallv\nown additions: "
+                    "reduce_scatterv (redsctv), broadcast (bcast), reduce, barrier, "
+                    "permute_reduce (permred), permute_implicit (permimp), permute_reduce_implicit "
+                    "(permredimp)\n\noptions:\n";
   for (const Switch& s : switches()) {
     if (*s.help == '\0') continue;
     std::string line = std::string("  ") + s.brief + (*s.brief != '\0' ? ", " : "") + s.full;

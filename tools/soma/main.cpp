@@ -181,7 +181,7 @@ class CommandLine {
       sweep_->add_option(name, to, what)->delimiter(',')->capture_default_str();
     };
     list("--platform", o.platforms, "names or paths, comma-separated");
-    list("--op", o.operations, "allr, allg, redsct, alltoall, permute, sendrecv");
+    list("--op", o.operations, "as nccom-test: allr, allg, redsct, alltoall, permute, ...");
     list("--datatype", o.datatypes, "as nccom-test");
     list("--ranks", o.ranks, "default: all of the platform");
     list("--algo", o.algorithms, "ring, mesh, rdh, ...; default: the library's choice");

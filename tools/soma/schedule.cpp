@@ -88,11 +88,15 @@ base::Result<ccl::OpRequest> request_of(const ScheduleOptions& options, uint32_t
   r.dtype = ccl::DType::kFp32;
   r.input_bytes = r.output_bytes = r.kind == ccl::OpKind::kBarrier ? 0 : options.size;
   const bool split = r.kind == ccl::OpKind::kAllGather || r.kind == ccl::OpKind::kReduceScatter ||
-                     r.kind == ccl::OpKind::kAllToAll;
+                     r.kind == ccl::OpKind::kAllToAll || ccl::variable_size(r.kind);
   const uint64_t share = options.size / ranks / kElement * kElement;
   if (split) r.input_bytes = r.output_bytes = share * ranks;
-  if (r.kind == ccl::OpKind::kAllGather) r.input_bytes = share;
-  if (r.kind == ccl::OpKind::kReduceScatter) r.output_bytes = share;
+  if (r.kind == ccl::OpKind::kAllGather || r.kind == ccl::OpKind::kAllGatherV) {
+    r.input_bytes = share;
+  }
+  if (r.kind == ccl::OpKind::kReduceScatter || r.kind == ccl::OpKind::kReduceScatterV) {
+    r.output_bytes = share;
+  }
   if (options.operation == "sendrecv") {
     if (ranks < 2) return usage("sendrecv needs two ranks");
     r.pairs = {{0, 1}};
@@ -187,21 +191,27 @@ base::Status describe(const config::Platform& platform, const ScheduleOptions& o
   if (!override_text.empty() && override_text.find(':') == std::string::npos) {
     override_text = options.operation + ":" + override_text;
   }
-  const auto schedule = ccl::make_schedule(*request, *group, schedule_options, override_text);
-  if (!schedule) return schedule.error();
-  fmt::print("{}", ccl::print_summary(*schedule));
-  print_links(*schedule, *group);
-  if (options.steps) fmt::print("{}", ccl::print(*schedule));
+  const auto made = ccl::make_schedule(*request, *group, schedule_options, override_text);
+  if (!made) return made.error();
+  // Operations of variable size: as they run with equal blocks.
+  const bool variable = ccl::variable_size(request->kind);
+  ccl::Metadata metadata;
+  if (variable) metadata = ccl::equal_blocks(*request, group->ranks());
+  const ccl::Schedule schedule = variable ? ccl::resolve(*made, metadata) : *made;
+  fmt::print("{}", ccl::print_summary(schedule));
+  print_links(schedule, *group);
+  if (options.steps) fmt::print("{}", ccl::print(schedule));
   if (!options.svg.empty()) {
     std::ofstream file(options.svg);
-    file << ccl::to_svg(*schedule);
+    file << ccl::to_svg(schedule);
     if (!file.flush()) return base::Error{base::Fault::kIo, 0, options.svg, "cannot be written"};
   }
-  if (effort(*schedule) > kMaxVerified) {
+  if (effort(schedule) > kMaxVerified) {
     fmt::print("  not verified: too many steps\n");
     return {};
   }
-  if (base::Status status = ccl::verify(*schedule); !status) return status;
+  const base::Status status = variable ? ccl::verify(*made, metadata) : ccl::verify(schedule);
+  if (!status) return status;
   fmt::print("  verified: result, order of accesses, no deadlock\n");
   return {};
 }

@@ -31,6 +31,9 @@ base::Result<Schedule> hierarchical(const OpRequest& request, const Group& group
 // 2.12: all-to-all in rounds.
 base::Result<Schedule> pairwise(const OpRequest& request, const Group& group,
                                 const ScheduleOptions& options);
+// 1.4, 2.12: operations of variable size, direct.
+base::Result<Schedule> variable_mesh(const OpRequest& request, const Group& group,
+                                     const ScheduleOptions& options);
 
 // 2.16. `override_text`: NCCOM_CC_ALGO, "<op>:<algo>[,...]"; an override that is not eligible is an
 // error.

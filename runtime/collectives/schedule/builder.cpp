@@ -96,6 +96,11 @@ StepEdit& StepEdit::fan_out() {
   return *this;
 }
 
+StepEdit& StepEdit::variable(const Variable& words) {
+  step_.variable = words;
+  return *this;
+}
+
 StepEdit StepList::move(uint32_t channel, uint64_t bytes, std::vector<Range> sources,
                         std::vector<Range> destinations) {
   Step step;

@@ -62,6 +62,7 @@ class StepEdit {
   StepEdit& from(Range source);
   StepEdit& to(Range destination);
   StepEdit& fan_out();
+  StepEdit& variable(const Variable& words);
 
   uint32_t id() const { return id_; }
 

@@ -85,6 +85,7 @@ base::Result<Schedule> mesh(const OpRequest& request, const Group& group,
   if (const base::Status status = validate(request, ranks); !status) return status.error();
   if (!sane_size(request)) return not_eligible(Algorithm::kMesh, "buffer size overflows");
   if (request.kind == OpKind::kAllToAll) return mesh_all_to_all(request, group, options);
+  if (variable_size(request.kind)) return variable_mesh(request, group, options);
   if (request.kind != OpKind::kAllReduce && request.kind != OpKind::kAllGather &&
       request.kind != OpKind::kReduceScatter) {
     return not_eligible(Algorithm::kMesh, std::string("no ") + to_string(request.kind));

@@ -20,7 +20,7 @@ void crossings(const Step& step, uint32_t rank, const Visit& visit) {
 }
 
 std::string range_text(const Range& range, uint32_t rank) {
-  constexpr const char* kNames[] = {"in", "out", "ch", "in2"};
+  constexpr const char* kNames[] = {"in", "out", "ch", "in2", "meta"};
   const std::string owner = range.rank == rank ? "" : "r" + std::to_string(range.rank) + ".";
   return owner + kNames[static_cast<size_t>(range.buffer)] + "[" + std::to_string(range.offset) +
          "]";
@@ -43,7 +43,7 @@ struct Totals {
 Totals totals_of(const Steps& steps, uint32_t rank) {
   Totals t;
   for (const Step& step : steps) {
-    ++(step.bytes == 0 ? t.handshakes : t.steps);
+    ++(step.bytes == 0 && !step.variable ? t.handshakes : t.steps);
     t.accesses += step.bytes * (step.sources.size() + step.destinations.size());
     crossings(step, rank, [&](uint32_t from, uint32_t, uint64_t bytes) {
       (from == rank ? t.sent : t.fetched) += bytes;

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,7 @@
 namespace ccl {
 
 // kSecond: src1 of a permute with reduction.
-enum class Buffer : uint8_t { kInput, kOutput, kChannel, kSecond };
+enum class Buffer : uint8_t { kInput, kOutput, kChannel, kSecond, kMetadata };
 
 // Bytes [offset, offset + bytes of the step) of a buffer of a rank (index in the group).
 struct Range {
@@ -44,6 +45,17 @@ struct Wait {
   uint32_t signals = 1;
 };
 
+// A step whose length and places are words of 32 bits that are read when it starts, in elements.
+// A source in the output is the destination.
+struct Variable {
+  Range count;
+  std::optional<Range> source;  // first element, in every other source; else 0
+  std::optional<Range> destination;
+  // The step is one of `parts` that share the block.
+  uint32_t part = 0;
+  uint32_t parts = 1;
+};
+
 // One transfer, executed by the DMA engines of the rank that owns the step: every destination = the
 // fold of the sources, left to right, rounded once to the type of the operation. One source is a
 // copy. Sources and destinations are read and written once each, whatever their number (1R2W).
@@ -60,6 +72,10 @@ struct Step {
   // One of many independent steps (to all peers of a mesh): only completed together with all such
   // steps before it. Signals gather events only; `after` on it waits for all of them.
   bool fan_out = false;
+  // `bytes` is 0 and ranges say where element 0 is; one destination; fans out. resolve() makes an
+  // ordinary step of it. Of a channel such steps stand in a row; `after` names the one before, on
+  // whose result this one works.
+  std::optional<Variable> variable;
 };
 
 struct Event {
@@ -78,6 +94,7 @@ struct Shape {
   bool in_place = false;
   // Largest step of any rank: decides over how many engines every step is spread.
   uint64_t largest_step = 0;
+  uint32_t variable_steps = 0;  // of any rank, at most
 };
 
 using Steps = std::vector<Step>;
@@ -88,6 +105,14 @@ struct Schedule {
   // several threads.
   std::function<Steps(uint32_t rank)> steps;
 };
+
+// Metadata of every rank, as words (collectives.md 1.4).
+using Metadata = std::vector<std::vector<uint32_t>>;
+// What a schedule of variable size does with this metadata, as an ordinary schedule. Blocks that
+// leave their buffers move nothing.
+Schedule resolve(const Schedule& schedule, Metadata metadata);
+// Metadata with blocks of equal size, in the order of the ranks.
+Metadata equal_blocks(const OpRequest& request, uint32_t ranks);
 
 // Chunk n of a buffer of `bytes` over `ranks` (collectives.md 1.3): multiples of 64 bytes.
 struct Chunk {

@@ -62,6 +62,11 @@ std::vector<Algorithm> candidates(Algorithm first, const Situation& s) {
     case OpKind::kPermuteReduce:
       order = {Algorithm::kRing};
       break;
+    case OpKind::kAllGatherV:
+    case OpKind::kReduceScatterV:
+    case OpKind::kAllToAllV:
+      order = {Algorithm::kMesh};
+      break;
     default:
       order = {Algorithm::kTree};
       break;

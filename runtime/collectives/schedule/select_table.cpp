@@ -123,6 +123,9 @@ Algorithm default_algorithm(const Situation& s) {
     case OpKind::kPermuteReduce:
       return Algorithm::kRing;
     case OpKind::kAllToAll:
+    case OpKind::kAllGatherV:
+    case OpKind::kReduceScatterV:
+    case OpKind::kAllToAllV:
       return Algorithm::kMesh;
     default:
       break;

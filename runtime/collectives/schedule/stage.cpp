@@ -165,9 +165,12 @@ Schedule ChainBuilder::take() {
   };
   const uint32_t ranks = schedule.shape.ranks;
   for (uint32_t r = 0; r < ranks && r < kSampledRanks; ++r) {
+    uint32_t variable = 0;
     for (const Step& step : schedule.steps(r)) {
       schedule.shape.largest_step = std::max(schedule.shape.largest_step, step.bytes);
+      if (step.variable) ++variable;
     }
+    schedule.shape.variable_steps = std::max(schedule.shape.variable_steps, variable);
   }
   return schedule;
 }

@@ -12,6 +12,7 @@
 #include "runtime/collectives/schedule/verify.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -26,6 +27,9 @@ using Stamp = std::shared_ptr<const Clock>;
 std::string number(uint64_t n) {
   return std::to_string(n);
 }
+
+constexpr std::array<Buffer, 5> kBuffers = {Buffer::kInput, Buffer::kOutput, Buffer::kChannel,
+                                            Buffer::kSecond, Buffer::kMetadata};
 
 struct Track {
   Clock clock;
@@ -49,8 +53,9 @@ struct GatherSignal {
 
 class Execution {
  public:
-  explicit Execution(const Program& program)
-      : p_(program), shape_(program.shape), folds_(program.shape.ranks) {
+  // `variable`: what an operation of variable size leaves; else null.
+  explicit Execution(const Program& program, const VariableResult* variable = nullptr)
+      : p_(program), shape_(program.shape), variable_(variable), folds_(program.shape.ranks) {
     prepare();
   }
 
@@ -59,6 +64,7 @@ class Execution {
     if (base::Status status = check_stuck(); !status) return status;
     for (uint32_t r = 0; r < shape_.ranks; ++r) {
       if (base::Status status = check_output(r); !status) return status;
+      if (base::Status status = check_metadata(r); !status) return status;
     }
     if (base::Status status = check_ends(); !status) return status;
     return check_replay();
@@ -70,7 +76,7 @@ class Execution {
     return {shape_.ranks, static_cast<uint32_t>(p_.tracks.size()), p_.fan_outs};
   }
   Memory& memory(uint32_t rank, Buffer buffer) {
-    return memories_[rank * size_t{4} + static_cast<size_t>(buffer)];
+    return memories_[rank * kBuffers.size() + static_cast<size_t>(buffer)];
   }
   EventState& event(uint32_t rank, uint32_t e) { return events_[rank * shape_.events.size() + e]; }
 
@@ -102,6 +108,7 @@ class Execution {
 
   base::Status check_stuck();
   base::Status check_output(uint32_t rank);
+  base::Status check_metadata(uint32_t rank);
   base::Status check_segment(uint32_t rank, uint64_t begin, const Segment& segment);
   bool is_fold_of_all(uint32_t fold);
   base::Status check_order(uint64_t begin, uint64_t end, uint32_t fold);
@@ -110,6 +117,7 @@ class Execution {
 
   const Program& p_;
   const Shape& shape_;
+  const VariableResult* variable_;
   Folds folds_;
   std::vector<Memory> memories_;
   std::vector<Track> tracks_;
@@ -126,7 +134,7 @@ class Execution {
 
 void Execution::prepare() {
   for (uint32_t r = 0; r < shape_.ranks; ++r) {
-    for (const Buffer b : {Buffer::kInput, Buffer::kOutput, Buffer::kChannel, Buffer::kSecond}) {
+    for (const Buffer b : kBuffers) {
       uint64_t bytes = size_of(shape_, b, r);
       // Inputs inside of outputs and the reverse.
       if (shape_.in_place && b == Buffer::kInput)
@@ -134,13 +142,13 @@ void Execution::prepare() {
       memories_.emplace_back(bytes);
     }
     const bool has_input = shape_.request.kind != OpKind::kBroadcast || r == shape_.request.root;
-    for (const Buffer b : {Buffer::kInput, Buffer::kSecond}) {
+    for (const Buffer b : {Buffer::kInput, Buffer::kSecond, Buffer::kMetadata}) {
       const uint64_t bytes = size_of(shape_, b, r);
       if (bytes == 0 || !has_input) continue;
       const Place place = place_of(shape_, {r, b, 0}, bytes);
       Segment segment;
       segment.end = place.end;
-      segment.fold = folds_.leaf(r, b == Buffer::kSecond);
+      segment.fold = folds_.leaf(r, b != Buffer::kInput);
       memory(r, b).write(place.begin, segment);
     }
     for (uint32_t c = 0; c < shape_.channels; ++c) {
@@ -259,7 +267,8 @@ void Execution::signal(uint32_t id, const Clock& at_end) {
 }
 
 base::Error Execution::race(uint32_t id, uint32_t other, uint64_t at, const Place& place) const {
-  constexpr const char* kNames[] = {"input", "output", "channel buffer", "second input"};
+  constexpr const char* kNames[] = {"input", "output", "channel buffer", "second input",
+                                    "metadata"};
   return schedule_error(p_.name(other) + " and " + p_.name(id) + " touch byte " + number(at) +
                         " of the " + kNames[static_cast<size_t>(place.memory)] + " of rank " +
                         number(place.rank) + " without an order");
@@ -439,9 +448,22 @@ base::Status Execution::check_order(uint64_t begin, uint64_t end, uint32_t fold)
 
 base::Status Execution::check_segment(uint32_t rank, uint64_t begin, const Segment& segment) {
   for (uint64_t at = begin; at < segment.end;) {
-    const Expected want = expected(shape_, folds_, rank, at);
+    const Expected want = variable_ != nullptr ? variable_->output(folds_, rank, at)
+                                               : expected(shape_, folds_, rank, at);
     const uint64_t origin = segment.origin + (at - begin);
     const uint64_t end = std::min(want.until, segment.end);
+    if (want.leaves.empty() && !want.all_ranks) {
+      if (segment.fold != 0) {
+        return schedule_error("byte " + number(at) + " of the output of rank " + number(rank) +
+                              " is written; no block lies there");
+      }
+      at = end;
+      continue;
+    }
+    if (segment.fold == 0) {
+      return schedule_error("nobody writes byte " + number(at) + " of the output of rank " +
+                            number(rank));
+    }
     const bool same =
         want.all_ranks ? is_fold_of_all(segment.fold) : folds_.leaves(segment.fold) == want.leaves;
     if (!same || origin != want.origin) {
@@ -466,11 +488,24 @@ base::Status Execution::check_output(uint32_t rank) {
   for (auto it = span.begin; it != span.end; ++it) {
     Segment segment = it->second;
     segment.end -= place.begin;
-    if (segment.fold == 0) {
-      return schedule_error("nobody writes byte " + number(it->first - place.begin) +
-                            " of the output of rank " + number(rank));
-    }
     if (base::Status s = check_segment(rank, it->first - place.begin, segment); !s) return s;
+  }
+  return {};
+}
+
+// Row 2 of the metadata holds what the senders announce, everything else what was there.
+base::Status Execution::check_metadata(uint32_t rank) {
+  if (variable_ == nullptr) return {};
+  constexpr uint64_t kWord = sizeof(uint32_t);
+  const uint64_t bytes = size_of(shape_, Buffer::kMetadata, rank);
+  for (uint64_t at = 0; at < bytes; at += kWord) {
+    const auto announced = variable_->announced(rank, at);
+    const uint32_t owner = announced ? variable_->sender_of(at) : rank;
+    const Memory::Span span = memory(rank, Buffer::kMetadata).span(at, at + kWord);
+    const Segment& word = span.begin->second;
+    if (word.fold == folds_.leaf(owner, true) && word.origin == announced.value_or(at)) continue;
+    return schedule_error("byte " + number(at) + " of the metadata of rank " + number(rank) +
+                          " is not what rank " + number(owner) + " says");
   }
   return {};
 }
@@ -537,6 +572,13 @@ base::Status verify(const Schedule& schedule) {
   const base::Result<Program> program = make_program(schedule);
   if (!program) return program.error();
   return Execution(*program).run();
+}
+
+base::Status verify(const Schedule& schedule, const Metadata& metadata) {
+  const base::Result<Program> program = make_program(resolve(schedule, metadata));
+  if (!program) return program.error();
+  const VariableResult result(program->shape, metadata);
+  return Execution(*program, &result).run();
 }
 
 }  // namespace ccl

@@ -14,6 +14,8 @@ namespace ccl {
 // takes or that could be taken for others, memory of a rank touched before it has started or after
 // it has finished.
 base::Status verify(const Schedule& schedule);
+// The same for an operation of variable size with given metadata.
+base::Status verify(const Schedule& schedule, const Metadata& metadata);
 
 // What crosses from the memory of rank `from` to engines of rank `to`, or from engines of `from`
 // into the memory of `to`. A step is executed by the engines of its rank: every source comes to

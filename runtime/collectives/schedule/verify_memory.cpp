@@ -88,6 +88,8 @@ uint64_t size_of(const Shape& shape, Buffer buffer, uint32_t rank) {
       return r.kind == OpKind::kPermuteReduce ? r.input_bytes : 0;
     case Buffer::kChannel:
       return shape.channel_bytes;
+    case Buffer::kMetadata:
+      return metadata_bytes(r, shape.ranks);
     case Buffer::kOutput:
       break;
   }
@@ -127,6 +129,60 @@ Expected expected(const Shape& shape, const Folds& folds, uint32_t rank, uint64_
     default:
       return {{}, true, offset, r.output_bytes};
   }
+}
+
+VariableResult::VariableResult(const Shape& shape, const Metadata& metadata)
+    : shape_(shape), element_(contract::dtype_size(shape.request.dtype)), blocks_(shape.ranks) {
+  const OpRequest& q = shape.request;
+  const uint32_t n = shape.ranks;
+  const auto word = [&](uint32_t rank, uint32_t row, uint32_t column) {
+    return uint64_t{metadata[rank][row * n + column]};
+  };
+  for (uint32_t rank = 0; rank < n; ++rank) {
+    if (q.kind == OpKind::kReduceScatterV) {
+      add(rank, 0, word(rank, 0, rank), 0, word(rank, 1, rank));
+      continue;
+    }
+    for (uint32_t from = 0; from < n; ++from) {
+      const uint32_t column = q.kind == OpKind::kAllGatherV ? 0 : rank;
+      const uint64_t to =
+          q.receive_displacements ? word(rank, 3, from) : q.output_bytes / element_ / n * from;
+      add(rank, to, word(from, 0, column), from, word(from, 1, column));
+    }
+  }
+}
+
+void VariableResult::add(uint32_t rank, uint64_t to, uint64_t count, uint32_t from,
+                         uint64_t origin) {
+  const OpRequest& q = shape_.request;
+  if (count == 0 || origin + count > q.input_bytes / element_) return;
+  if (to + count > q.output_bytes / element_) return;
+  blocks_[rank][to * element_] = {(to + count) * element_, from, origin * element_};
+}
+
+Expected VariableResult::output(const Folds& folds, uint32_t rank, uint64_t offset) const {
+  const auto next = blocks_[rank].upper_bound(offset);
+  if (next != blocks_[rank].begin()) {
+    const auto& [begin, block] = *std::prev(next);
+    if (offset < block.end) {
+      const bool all = shape_.request.kind == OpKind::kReduceScatterV;
+      return {{folds.leaf(block.from, false)}, all, block.origin + offset - begin, block.end};
+    }
+  }
+  const uint64_t until = next == blocks_[rank].end() ? shape_.request.output_bytes : next->first;
+  return {{}, false, 0, until};
+}
+
+std::optional<uint64_t> VariableResult::announced(uint32_t rank, uint64_t offset) const {
+  const OpRequest& q = shape_.request;
+  constexpr uint64_t kWord = sizeof(uint32_t);
+  const uint64_t row = offset / kWord / shape_.ranks;
+  if (q.kind == OpKind::kReduceScatterV || q.receive_counts_known || row != 2) return std::nullopt;
+  return q.kind == OpKind::kAllGatherV ? 0 : rank * kWord;
+}
+
+uint32_t VariableResult::sender_of(uint64_t offset) const {
+  return static_cast<uint32_t>(offset / sizeof(uint32_t) % shape_.ranks);
 }
 
 }  // namespace ccl

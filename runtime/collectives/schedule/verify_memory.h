@@ -85,11 +85,35 @@ uint64_t size_of(const Shape& shape, Buffer buffer, uint32_t rank);
 // What the operation must leave at byte `offset` of the output of `rank`: the fold of these leaves,
 // from byte `origin` of the inputs, up to byte `until` of the output.
 struct Expected {
-  std::vector<uint32_t> leaves;
-  bool all_ranks = false;  // instead of `leaves`
+  std::vector<uint32_t> leaves;  // none: nothing is written there
+  bool all_ranks = false;        // instead of `leaves`
   uint64_t origin = 0;
   uint64_t until = 0;
 };
 Expected expected(const Shape& shape, const Folds& folds, uint32_t rank, uint64_t offset);
+
+// The same for an operation of variable size with given metadata, from the definition
+// (collectives.md 1.4).
+class VariableResult {
+ public:
+  VariableResult(const Shape& shape, const Metadata& metadata);
+
+  Expected output(const Folds& folds, uint32_t rank, uint64_t offset) const;
+  // The word of the metadata that row 2 gets from `sender`; none: it keeps its own.
+  std::optional<uint64_t> announced(uint32_t rank, uint64_t offset) const;
+  uint32_t sender_of(uint64_t offset) const;
+
+ private:
+  struct Block {
+    uint64_t end = 0;
+    uint32_t from = 0;  // rank; unused where all are folded
+    uint64_t origin = 0;
+  };
+  void add(uint32_t rank, uint64_t to, uint64_t count, uint32_t from, uint64_t origin);
+
+  const Shape& shape_;
+  uint64_t element_;
+  std::vector<std::map<uint64_t, Block>> blocks_;  // by rank: begin in the output
+};
 
 }  // namespace ccl

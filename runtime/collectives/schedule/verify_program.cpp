@@ -95,7 +95,8 @@ class Checker {
     }
     const uint64_t size = size_of(shape_, range.buffer, range.rank);
     if (range.offset <= size && step.bytes <= size - range.offset) return {};
-    constexpr const char* kNames[] = {"input", "output", "channel buffer", "second input"};
+    constexpr const char* kNames[] = {"input", "output", "channel buffer", "second input",
+                                      "metadata"};
     return schedule_error(p_.name(id) + " reaches " + number(range.offset) + " + " +
                           number(step.bytes) + " bytes into the " +
                           kNames[static_cast<size_t>(range.buffer)] + " of rank " +
