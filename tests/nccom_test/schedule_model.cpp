@@ -157,6 +157,7 @@ class Model {
         return rank.output.data() + range.offset;
       case ccl::Buffer::kChannel:
         return rank.channel.data() + range.offset;
+      case ccl::Buffer::kMetadata:  // operations of variable size are not executed here
       case ccl::Buffer::kSecond:
         break;
     }
