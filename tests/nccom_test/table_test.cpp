@@ -70,6 +70,9 @@ TEST(Table, BandwidthFactors) {
   EXPECT_DOUBLE_EQ(bus_factor(Operation::kAllGather, 4), 0.75);
   EXPECT_DOUBLE_EQ(bus_factor(Operation::kReduceScatter, 2), 0.5);
   EXPECT_DOUBLE_EQ(bus_factor(Operation::kAllToAll, 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor(Operation::kAllGatherV, 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor(Operation::kReduceScatterV, 2), 0.5);
+  EXPECT_DOUBLE_EQ(bus_factor(Operation::kAllToAllV, 4), 0.75);
   EXPECT_DOUBLE_EQ(bus_factor(Operation::kPermute, 4), 1.0);
   EXPECT_DOUBLE_EQ(bus_factor(Operation::kSendRecv, 2), 1.0);
 }

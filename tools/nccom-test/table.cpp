@@ -44,6 +44,9 @@ double bus_factor(Operation operation, uint32_t ranks) {
     case Operation::kAllGather:
     case Operation::kReduceScatter:
     case Operation::kAllToAll:
+    case Operation::kAllGatherV:
+    case Operation::kReduceScatterV:
+    case Operation::kAllToAllV:
       return share;
     default:
       return 1;
