@@ -158,6 +158,7 @@ class Model {
       case ccl::Buffer::kChannel:
         return rank.channel.data() + range.offset;
       case ccl::Buffer::kSecond:
+      case ccl::Buffer::kMetadata:  // of operations that are not modelled here
         break;
     }
     return rank.input.data() + rank.input.size() / 2 + range.offset;
