@@ -161,7 +161,9 @@ TEST(Isa, CollectiveOperands) {
   ASSERT_EQ(decoded(b, &out), DecodeError::kNone);
   EXPECT_EQ(out.operands.pseudo_trigger_collective_2.dst_var_offset, 0x123456789Aull);
   EXPECT_EQ(out.operands.pseudo_trigger_collective_2.dst_pattern.step[1], -2);
-  b[33] = 1;  // fma is no reduction of a collective
+  b[33] = 1;  // fma is for the loader to refuse
+  EXPECT_EQ(decoded(b, &out), DecodeError::kNone);
+  b[33] = 4;
   EXPECT_EQ(decoded(b, &out), DecodeError::kFieldRange);
   b[33] = 0;
   b[2] = 3;  // coalesced: known, not supported

@@ -332,7 +332,7 @@ TEST(Machine, TracesEnginesAndCcCores) {
   EXPECT_EQ(waited, 1u);
   EXPECT_EQ(spans.spans,
             (std::vector<std::string>{"d0.cc5 trigger 100000", "d0.cc5 semaphore wait 500001",
-                                      "d0.cc5 semaphore wait 150000", "d0.cc5 done 20000"}));
+                                      "d0.cc5 semaphore wait 220000", "d0.cc5 done 20000"}));
 }
 
 }  // namespace

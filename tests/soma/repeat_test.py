@@ -79,7 +79,7 @@ class Repeatability(unittest.TestCase):
         fabric = self.times("--timing-only", "--set", "fabric.core_to_core_gbps=28.5")
         self.assertGreater(fabric[large], 1.7 * normal[large])
         self.assertLess(fabric[small], 1.1 * normal[small])
-        memory = self.times("--timing-only", "--set", "hbm.stack_gbps=205")
+        memory = self.times("--timing-only", "--set", "hbm.stack_gbps=300")
         self.assertLess(memory[large], 1.1 * normal[large])
         host = self.times("--timing-only", "--set", "host.pcie_gbps=8")
         self.assertEqual(host, normal)
