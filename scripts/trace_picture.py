@@ -23,7 +23,7 @@ GROUPS = [  # title, pattern of track names
     ("Engines", r"\.nc\d+\.\w+"),
     ("CC-cores", r"\.cc\d+"),
     ("DMA rings", r"\.dma\d+\.q\d+"),
-    ("Directions: between cores, over PCIe", r"\.(cross|reads|pcie)"),
+    ("Directions: between cores, over PCIe", r"\.(cross|pcie)"),
 ]
 COLOURS = {
     "wait": ("#e8e8e8", "waits for a semaphore or a DMA"),

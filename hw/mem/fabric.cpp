@@ -314,7 +314,7 @@ uint32_t Fabric::domain_of(const Location& at) const {
 BandwidthResource& Fabric::made(std::unique_ptr<BandwidthResource>& slot, const std::string& name,
                                 base::Rate rate) {
   if (slot == nullptr) {
-    slot = std::make_unique<BandwidthResource>(params_.name + name, rate);
+    slot = std::make_unique<BandwidthResource>(name, rate);
     slot->set_tracer(tracer_);
   }
   return *slot;
@@ -322,28 +322,30 @@ BandwidthResource& Fabric::made(std::unique_ptr<BandwidthResource>& slot, const 
 
 BandwidthResource& Fabric::crossing(uint32_t from, uint32_t to) {
   return made(crossing_[size_t{from} * params_.map.hbms() + to],
-              ".cross" + std::to_string(from) + "to" + std::to_string(to), timing_.core_fabric);
+              params_.name + ".cross" + std::to_string(from) + "to" + std::to_string(to),
+              timing_.core_fabric);
 }
 
 // Reads across the fabric are slower than writes, where the parameters say so: they wait for
 // answers.
 void Fabric::limit_reads(uint32_t from, uint32_t by, uint64_t bytes, Charges& charges) {
   if (from == kNoDomain || by == kNoDomain || from == by) return;
-  const std::string way = std::to_string(from) + "by" + std::to_string(by);
   if (slower(timing_.core_reads, timing_.core_fabric)) {
     auto& slot = core_reads_[size_t{from} * params_.map.hbms() + by];
-    charges.add(made(slot, ".reads" + way, timing_.core_reads), bytes);
+    charges.add(made(slot, crossing(from, by).name() + ".reads", timing_.core_reads), bytes);
   }
-  const uint32_t die = from / kDomainsPerDie;
-  if (between_dies(from, by) != nullptr && slower(timing_.die_reads, timing_.die_to_die)) {
-    charges.add(made(die_reads_[die], ".diereads" + std::to_string(die), timing_.die_reads), bytes);
+  const BandwidthResource* dies = between_dies(from, by);
+  if (dies != nullptr && slower(timing_.die_reads, timing_.die_to_die)) {
+    auto& slot = die_reads_[from / kDomainsPerDie];
+    charges.add(made(slot, dies->name() + ".reads", timing_.die_reads), bytes);
   }
 }
 
 BandwidthResource* Fabric::between_dies(uint32_t from, uint32_t to) {
   const uint32_t die = from / kDomainsPerDie;
   if (params_.map.v2() || die == to / kDomainsPerDie) return nullptr;
-  return &made(die_to_die_[die], ".die" + std::to_string(die) + "to" + std::to_string(1 - die),
+  return &made(die_to_die_[die],
+               params_.name + ".die" + std::to_string(die) + "to" + std::to_string(1 - die),
                timing_.die_to_die);
 }
 

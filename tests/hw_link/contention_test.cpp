@@ -246,7 +246,7 @@ TEST(Ports, OtherSEnginesAreReachedOverTheChip) {
   EXPECT_THAT(used(2, 64, 3, 0), UnorderedElementsAre("link.d0-d3", "d3.cross3to0", "d3.die1to0"));
   EXPECT_THAT(used(0, 0, 3, 3), UnorderedElementsAre("link.d0-d3", "d0.cross0to2", "d0.die0to1"));
   EXPECT_THAT(used(0, 64, 3, 3),
-              UnorderedElementsAre("link.d0-d3", "d0.cross0to2", "d0.die0to1", "d0.diereads0"))
+              UnorderedElementsAre("link.d0-d3", "d0.cross0to2", "d0.die0to1", "d0.die0to1.reads"))
       << "read by the engine, which has the port";
   // WW: straight through chip 3, in by 3 and out by 0, from one die to the other.
   EXPECT_THAT(used(2, 64, 2, 1),
