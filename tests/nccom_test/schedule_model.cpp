@@ -159,7 +159,6 @@ class Model {
         return rank.channel.data() + range.offset;
       case ccl::Buffer::kMetadata:  // operations of variable size are not executed here
       case ccl::Buffer::kSecond:
-      case ccl::Buffer::kMetadata:  // of operations that are not modelled here
         break;
     }
     return rank.input.data() + rank.input.size() / 2 + range.offset;
