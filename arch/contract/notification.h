@@ -41,7 +41,7 @@ namespace cc_notify {
 constexpr uint32_t kOpStart = 1u << 16;
 constexpr uint32_t kOpEnd = 2u << 16;
 constexpr uint32_t kOutOfBounds = 3u << 16;  // a block left its buffers; once per operation
-constexpr uint32_t kOpMask = 0xFFFF;  // op_index of the trigger
+constexpr uint32_t kOpMask = 0xFFFF;         // op_index of the trigger
 }  // namespace cc_notify
 
 }  // namespace contract

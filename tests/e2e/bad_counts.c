@@ -39,7 +39,9 @@ static nrt_tensor_t* tensor(int rank, const char* name, size_t bytes, nrt_tensor
   return made;
 }
 
-static uint32_t value(uint32_t rank, uint32_t element) { return rank << 16 | element; }
+static uint32_t value(uint32_t rank, uint32_t element) {
+  return rank << 16 | element;
+}
 
 static void set_up(int rank) {
   struct Rank* r = &ranks[rank];

@@ -130,8 +130,8 @@ struct ScheduleOptions {
   bool in_place = false;
   uint32_t max_channels = 4;
   uint64_t slot_bytes = 2 * 1024 * 1024;  // at least; 512 KiB in collectives.md 3.4
-  uint32_t slots = 8;                 // D of collectives.md 3.5
-  uint32_t slices = 2;                // S of collectives.md 2.5, at least
+  uint32_t slots = 8;                     // D of collectives.md 3.5
+  uint32_t slices = 2;                    // S of collectives.md 2.5, at least
   // A bound for steps per rank and channel (programs must fit a CC-core); slices and slots grow
   // instead.
   uint32_t max_steps = 900;
