@@ -26,7 +26,7 @@ void Routes::set_range(Route& route, uint64_t address) {
   }
   route.begin = address;
   route.size = 1;
-  for (const uint32_t bits : {36, 20, 18, 17, 16, 14, 12}) {
+  for (const uint32_t bits : {36u, 20u, 18u, 17u, 16u, 14u, 12u}) {
     const uint64_t size = uint64_t{1} << bits;
     const uint64_t begin = address & ~(size - 1);
     if (fabric_.reach(begin, size) != route.space) continue;

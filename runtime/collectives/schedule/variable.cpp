@@ -75,7 +75,8 @@ struct Exchange {
 using ExchangePtr = std::shared_ptr<const Exchange>;
 
 uint32_t others(const std::vector<uint32_t>& peers, uint32_t rank) {
-  return static_cast<uint32_t>(peers.size() - std::count(peers.begin(), peers.end(), rank));
+  const auto own = static_cast<size_t>(std::count(peers.begin(), peers.end(), rank));
+  return static_cast<uint32_t>(peers.size() - own);
 }
 
 class VariableExchange : public Stage {
