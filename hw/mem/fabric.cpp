@@ -311,19 +311,21 @@ uint32_t Fabric::domain_of(const Location& at) const {
   }
 }
 
-BandwidthResource& Fabric::made(std::unique_ptr<BandwidthResource>& slot, const std::string& name,
-                                base::Rate rate) {
+// `name` only makes the name when it is needed: engines ask for a way again and again.
+template <typename Name>
+BandwidthResource& Fabric::made(std::unique_ptr<BandwidthResource>& slot, base::Rate rate,
+                                Name&& name) {
   if (slot == nullptr) {
-    slot = std::make_unique<BandwidthResource>(name, rate);
+    slot = std::make_unique<BandwidthResource>(name(), rate);
     slot->set_tracer(tracer_);
   }
   return *slot;
 }
 
 BandwidthResource& Fabric::crossing(uint32_t from, uint32_t to) {
-  return made(crossing_[size_t{from} * params_.map.hbms() + to],
-              params_.name + ".cross" + std::to_string(from) + "to" + std::to_string(to),
-              timing_.core_fabric);
+  return made(crossing_[size_t{from} * params_.map.hbms() + to], timing_.core_fabric, [&] {
+    return params_.name + ".cross" + std::to_string(from) + "to" + std::to_string(to);
+  });
 }
 
 // Reads across the fabric are slower than writes, where the parameters say so: they wait for
@@ -332,21 +334,23 @@ void Fabric::limit_reads(uint32_t from, uint32_t by, uint64_t bytes, Charges& ch
   if (from == kNoDomain || by == kNoDomain || from == by) return;
   if (slower(timing_.core_reads, timing_.core_fabric)) {
     auto& slot = core_reads_[size_t{from} * params_.map.hbms() + by];
-    charges.add(made(slot, crossing(from, by).name() + ".reads", timing_.core_reads), bytes);
+    charges.add(
+        made(slot, timing_.core_reads, [&] { return crossing(from, by).name() + ".reads"; }),
+        bytes);
   }
   const BandwidthResource* dies = between_dies(from, by);
   if (dies != nullptr && slower(timing_.die_reads, timing_.die_to_die)) {
     auto& slot = die_reads_[from / kDomainsPerDie];
-    charges.add(made(slot, dies->name() + ".reads", timing_.die_reads), bytes);
+    charges.add(made(slot, timing_.die_reads, [&] { return dies->name() + ".reads"; }), bytes);
   }
 }
 
 BandwidthResource* Fabric::between_dies(uint32_t from, uint32_t to) {
   const uint32_t die = from / kDomainsPerDie;
   if (params_.map.v2() || die == to / kDomainsPerDie) return nullptr;
-  return &made(die_to_die_[die],
-               params_.name + ".die" + std::to_string(die) + "to" + std::to_string(1 - die),
-               timing_.die_to_die);
+  return &made(die_to_die_[die], timing_.die_to_die, [&] {
+    return params_.name + ".die" + std::to_string(die) + "to" + std::to_string(1 - die);
+  });
 }
 
 void Fabric::cross(uint32_t from, uint32_t to, uint64_t bytes, Charges& charges) {

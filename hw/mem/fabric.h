@@ -187,8 +187,8 @@ class Fabric {
   void cross(uint32_t from, uint32_t to, uint64_t bytes, Charges& charges);
   BandwidthResource& crossing(uint32_t from, uint32_t to);
   void limit_reads(uint32_t from, uint32_t by, uint64_t bytes, Charges& charges);
-  BandwidthResource& made(std::unique_ptr<BandwidthResource>& slot, const std::string& name,
-                          base::Rate rate);
+  template <typename Name>
+  BandwidthResource& made(std::unique_ptr<BandwidthResource>& slot, base::Rate rate, Name&& name);
   template <typename Function>
   void for_each_made(Function&& function);
   BandwidthResource* between_dies(uint32_t from, uint32_t to);  // null within a die
