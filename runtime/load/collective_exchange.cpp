@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/span.h"
+#include "neff_loader/dtype.h"
 #include "runtime/load/collective_set.h"
 #include "runtime/nrt/status.h"
 
@@ -17,14 +18,6 @@ struct Head {
   uint64_t fingerprint = 0;
 };
 static_assert(sizeof(Head) == 16);
-
-const char* name_of(neff::DataType type) {
-  constexpr const char* kNames[] = {
-      "no type", "uint64", "int8",    "uint8", "int16", "uint16",   "bfloat16", "float16",
-      "int32",   "uint32", "float32", "fp32r", "int64", "float8e3", "float8e4", "float8e5"};
-  const auto code = static_cast<size_t>(type);
-  return code < std::size(kNames) ? kNames[code] : "unknown type";
-}
 
 const char* name_of(contract::ReduceOp op) {
   switch (op) {
@@ -68,7 +61,7 @@ ProgramSummary CollectiveSet::summary() const {
   for (const Operation& operation : operations_) {
     const ccl::OpRequest& q = operation.request;
     ProgramSummary::Operation own;
-    own.text = std::string(ccl::to_string(q.kind)) + " of " + name_of(operation.op->dtype);
+    own.text = std::string(ccl::to_string(q.kind)) + " of " + neff::to_string(operation.op->dtype);
     if (ccl::reduces(q.kind)) own.text += std::string(" (") + name_of(q.op) + ")";
     own.text += ", " + std::to_string(q.input_bytes) + text_of(q.input_rows) + " to " +
                 std::to_string(q.output_bytes) + text_of(q.output_rows) + " bytes, " +
