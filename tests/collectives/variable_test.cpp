@@ -42,17 +42,24 @@ uint32_t rows(const Case& c) {
   return c.kind == OpKind::kReduceScatterV ? 2 : c.places ? 4 : 3;
 }
 
+OpRequest request_of(const Case& c) {
+  const uint64_t size = contract::dtype_size(c.dtype);
+  OpRequest q;
+  q.kind = c.kind;
+  q.dtype = c.dtype;
+  q.op = c.op;
+  q.input_bytes = c.source_elements * size;
+  q.output_bytes = c.target_elements * size;
+  q.receive_counts_known = c.counts_known;
+  q.receive_displacements = c.places;
+  return q;
+}
+
 class Bench {
  public:
   explicit Bench(const Case& c)
       : c_(c), size_(contract::dtype_size(c.dtype)), machine_(c.group.topology.gen, c.seed) {
-    request_.kind = c.kind;
-    request_.dtype = c.dtype;
-    request_.op = c.op;
-    request_.input_bytes = c.source_elements * size_;
-    request_.output_bytes = c.target_elements * size_;
-    request_.receive_counts_known = c.counts_known;
-    request_.receive_displacements = c.places;
+    request_ = request_of(c);
     options_.packet_bytes = c.packet_bytes;
     for (uint32_t slot = 0; slot < kMaxCcCores; ++slot) options_.triggers[slot] = 0x5000 + slot;
   }
@@ -239,19 +246,6 @@ void fill_places(Case* c, Random* random) {
     longest = std::max<uint64_t>(longest, at);
   }
   c->target_elements = longest + draw(random, 5);
-}
-
-OpRequest request_of(const Case& c) {
-  const uint64_t size = contract::dtype_size(c.dtype);
-  OpRequest q;
-  q.kind = c.kind;
-  q.dtype = c.dtype;
-  q.op = c.op;
-  q.input_bytes = c.source_elements * size;
-  q.output_bytes = c.target_elements * size;
-  q.receive_counts_known = c.counts_known;
-  q.receive_displacements = c.places;
-  return q;
 }
 
 void verify_case(const Case& c) {
