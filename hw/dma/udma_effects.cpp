@@ -111,17 +111,11 @@ void UdmaEngine::defer(const Packet& packet) {
   }
   Deferred& d = deferred_[slot];
   const Buffer* buffers = run_.buffers.data() + packet.first_buffer;
-  const bool word = packet.destinations == 1 && packet.bytes <= d.word.size();
-  d.first = buffers[packet.sources];
-  if (!word) {
-    d.rest = std::make_unique<Deferred::Long>();
-    d.rest->others.assign(buffers + packet.sources + 1,
-                          buffers + packet.sources + packet.destinations);
-    d.rest->data.resize(packet.bytes);
-  }
+  const Buffer* targets = buffers + packet.sources;
+  d.targets.assign(targets, packet.destinations);
+  d.data.resize(packet.bytes);
   if (context_.timing_only && reads_elided(buffers, packet)) ++context_.counters.elided_reads;
-  if (!mover_.gather(buffers, packet, word ? d.word.data() : d.rest->data.data())) {
-    d.rest.reset();
+  if (!mover_.gather(buffers, packet, d.data.data())) {
     deferred_free_.push_back(slot);
     raise(kM2s, m2s_cause::kDataRead);
     return;
@@ -133,14 +127,11 @@ void UdmaEngine::defer(const Packet& packet) {
 void UdmaEngine::effect(uint64_t slot) {
   // A write may come back to this engine (a doorbell, a reset): nothing in deferred_ is referred
   // to.
-  const Deferred d = std::move(deferred_[slot]);
+  const Deferred d = deferred_[slot];
   deferred_free_.push_back(static_cast<uint32_t>(slot));
   --deferred_pending_;
-  if (d.rest == nullptr) return write_signal(d.first, d.word.data());
-  const uint8_t* from = d.rest->data.data();
-  write_signal(d.first, from);
-  from += d.first.length;
-  for (const Buffer& b : d.rest->others) {
+  const uint8_t* from = d.data.data();
+  for (const Buffer& b : d.targets) {
     write_signal(b, from);
     from += b.length;
   }

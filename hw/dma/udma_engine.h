@@ -156,13 +156,8 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   };
   // A signal between the end of its packet, when its source was read, and its effect.
   struct Deferred {
-    struct Long {
-      std::vector<Buffer> others;
-      std::vector<uint8_t> data;
-    };
-    Buffer first;
-    std::array<uint8_t, 8> word{};  // its data, when they are so short and there is nothing else
-    std::unique_ptr<Long> rest;     // otherwise
+    SmallVector<Buffer, 4> targets;
+    SmallVector<uint8_t, 16> data;
     EventQueue::Id event = 0;
   };
   // Values of registers that packets look at.

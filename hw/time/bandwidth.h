@@ -42,9 +42,9 @@ class alignas(64) BandwidthResource {
   const State& state() const { return state_; }
   uint64_t total_bytes() const { return total_bytes_; }
   base::Ps busy_ps() const { return busy_ps_; }
-  // Packets among those served that were signals: total_bytes() less their words is payload.
+  // Words among those served that were signals: total_bytes() less them is payload.
   uint64_t signals() const { return signals_; }
-  void count_signal() { ++signals_; }
+  void count_signals(uint64_t bytes) { signals_ += bytes / 4; }
 
   // Serves `bytes` from `key.time` on, behind what was reserved before; returns the end.
   base::Ps reserve(const EventKey& key, uint64_t bytes, base::Ps extra = 0) {
