@@ -2,7 +2,6 @@
 // the heap until the list is cleared; that memory is kept.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
@@ -17,12 +16,8 @@ class SmallVector {
 
  public:
   SmallVector() = default;
-  SmallVector(const SmallVector& other) { assign(other.data(), other.size()); }
-  SmallVector& operator=(const SmallVector& other) {
-    if (this != &other) assign(other.data(), other.size());
-    return *this;
-  }
-  ~SmallVector() = default;
+  SmallVector(const SmallVector&) = delete;
+  SmallVector& operator=(const SmallVector&) = delete;
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
@@ -30,8 +25,6 @@ class SmallVector {
   const T* data() const { return data_; }
   T* begin() { return data_; }
   T* end() { return data_ + size_; }
-  const T* begin() const { return data_; }
-  const T* end() const { return data_ + size_; }
   T& operator[](size_t i) { return data_[i]; }
   const T& operator[](size_t i) const { return data_[i]; }
   T& front() { return data_[0]; }
@@ -41,20 +34,6 @@ class SmallVector {
     if (size_ == capacity_) grow();
     data_[size_] = value;
     return data_[size_++];
-  }
-  void assign(const T* from, size_t size) {
-    resize(size);
-    std::copy(from, from + size, data_);
-  }
-  // What it held is gone; new elements have any value.
-  void resize(size_t size) {
-    clear();
-    if (size > N) {
-      if (outside_.size() < size) outside_.resize(size);
-      data_ = outside_.data();
-      capacity_ = outside_.size();
-    }
-    size_ = size;
   }
   void pop_back() { --size_; }
   // To at most the present size.

@@ -2,8 +2,8 @@
 // an idle machine schedules nothing. One per machine, which makes the order of events global.
 //
 // Events concern only the queue: none of them notifies a process. So while the kernel has nothing
-// else to do, the queue executes them on its own, ahead of the kernel's time, and lets that catch up
-// at the end: a turn of the kernel per event would cost more than the event.
+// else to do, the queue executes them on its own, ahead of the kernel's time, and lets that catch
+// up at the end: a turn of the kernel per event would cost more than the event.
 #pragma once
 
 #include <functional>
