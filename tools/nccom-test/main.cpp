@@ -215,7 +215,9 @@ int main(int argc, char** argv) {
     return parsed.exit_code;
   }
   const nccom::Options& o = parsed.streams.front();
-  const bool placed = nccom::place_of_process(&parsed.streams);
+  const auto place = nccom::place_of_process(&parsed.streams);
+  if (!place) return nccom::complain(place.error());
+  const bool placed = *place;
   const bool elsewhere = o.nodes > 1 || o.slurm || !o.hosts.empty();
   const bool leads = !placed && elsewhere && o.local_ranks == o.ranks;
   const auto console = nccom::Console::open(o, leads);
