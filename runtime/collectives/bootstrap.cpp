@@ -104,6 +104,10 @@ base::Status Bootstrap::health() const {
   return impl_->state().health();
 }
 
+bool Bootstrap::failed() const {
+  return impl_->state().failed();
+}
+
 void Bootstrap::abandon(const std::string& why) {
   if (!impl_->state().waited_for()) return;
   impl_->state().fail({base::Fault::kUsage, kNrtFailure, "bootstrap", why});

@@ -93,6 +93,7 @@ class Bootstrap {
 
   // What has ended the job, if anything has: a rank that vanished, for one.
   base::Status health() const;
+  bool failed() const;  // whether anything has: cheap
   // Any thread: if a call waits for peers, it fails, and so do theirs.
   void abandon(const std::string& why);
 

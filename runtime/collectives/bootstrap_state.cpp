@@ -104,13 +104,9 @@ void BootstrapState::set_ready(std::shared_ptr<const wire::Table> table) {
 void BootstrapState::fail(const base::Error& error) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!failure_) failure_ = error;
+  failed_ = true;
   changed_.notify_all();
   wake();
-}
-
-bool BootstrapState::failed() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return failure_.has_value();
 }
 
 void BootstrapState::leave(uint32_t rank, uint32_t contributions) {

@@ -32,6 +32,7 @@ class Communicator {
   base::Status barrier();
   // What has ended the job, if anything has.
   base::Status health() const { return bootstrap_ ? bootstrap_->health() : base::Status(); }
+  bool failed() const { return bootstrap_ && bootstrap_->failed(); }
   // A call that waits for peers fails.
   void abandon(const std::string& why) {
     if (bootstrap_) bootstrap_->abandon(why);
