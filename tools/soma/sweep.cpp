@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "arch/config/embedded.h"
+#include "base/file.h"
 #include "tools/soma/options.h"
 #include "tools/soma/sweep_data.h"
 #include "tools/soma/sweep_grid.h"
@@ -26,11 +27,9 @@ bool write(const std::string& path, const std::string& text) {
     fmt::print("{}", text);
     return true;
   }
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) complain(path + ": cannot write");
-  return static_cast<bool>(file);
+  const base::Status written = base::replace_file(path, text);
+  if (!written) complain(written.error().message());
+  return written.ok();
 }
 
 bool is_file(const std::string& path) {
