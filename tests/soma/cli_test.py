@@ -145,8 +145,9 @@ class CommandLine(unittest.TestCase):
         self.assert_usage(["describe", "--schedule", "allr", "--algo", "bruck"], "available: ring")
         self.assert_usage(["describe", "--schedule", "allr", "--algo", "hier"], "several nodes")
         self.assert_usage(["describe", "--svg", "x"], "--schedule")
-        for size in ("-1", "9" * 20, "k", "1zb"):
+        for size in ("-1", "9" * 20, "k"):
             self.assert_usage(["describe", "--schedule", "allr", "--size", size], "--size", size)
+        self.assert_usage(["describe", "--schedule", "allr", "--size", "1zb"], "--size", "zb unit")
         self.assert_usage(["describe", "--schedule", "allr", "--ranks", "0"], "--ranks", "0")
         self.assert_usage(["run", "--trace-limit", "-1", "--", "true"], "--trace-limit", "-1")
 
