@@ -39,6 +39,7 @@ class BootstrapState {
   void set_ready(std::shared_ptr<const wire::Table> table);
   void fail(const base::Error& error);
   bool failed() const { return failed_; }
+  bool deserted() const { return deserted_; }
   // A rank will take part in the first `contributions` all-gathers and in no more.
   void leave(uint32_t rank, uint32_t contributions);
   bool has_left(uint32_t rank);
@@ -64,6 +65,7 @@ class BootstrapState {
   std::shared_ptr<const wire::Table> table_;
   std::optional<base::Error> failure_;
   std::atomic<bool> failed_{false};  // has failure_
+  std::atomic<bool> deserted_{false};  // has left_
   uint32_t waiting_ = 0;  // callers
   std::vector<bool> left_;
   uint32_t first_hopeless_ = ~0u;  // somebody has left before this all-gather

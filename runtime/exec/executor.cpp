@@ -115,8 +115,10 @@ class Execution {
   bool hopeless() const { return lost_peers() || lost_patience(); }
   bool lost_peers() const {
     const std::shared_ptr<Communicator>& communicator = program_.context().communicator;
-    return !alone_ && communicator && communicator->failed() &&
-           (!collectives_complete() || waits_for_barrier());
+    if (alone_ || !communicator) return false;
+    // Who leaves in good order has done its part of what has begun; the barrier needs all ranks.
+    if (waits_for_barrier()) return communicator->failed() || communicator->deserted();
+    return communicator->failed() && !collectives_complete();
   }
   bool lost_patience() const {
     return !closing_ && core_.closing && options_.timeout_seconds == 0;

@@ -410,6 +410,18 @@ class Unlimited(RanksTest):
         first.ends_with(HANG, words=(GONE + " (rank 1)",))
         self.assert_usable(2)
 
+    def test_the_other_rank_has_left(self):
+        """Ranks that execute the same program another number of times."""
+        file, port = self.all_reduce(2), free_port()
+        first, second = [self.staged(file, 2, rank, 1, port, executions=2 - rank,
+                                     NEURON_RT_EXEC_TIMEOUT="0") for rank in (0, 1)]
+        for word in ("ready", "loaded"):
+            for each in (first, second):
+                each.at(word).go()
+        self.assertEqual(second.end().code, 0)
+        first.at("executed 1").ends_with(HANG, words=("; rank 1 has left",))
+        self.assert_usable(2)
+
     def test_signal(self):
         first, second = self.ranks()
         first.process.send_signal(signal.SIGTERM)
