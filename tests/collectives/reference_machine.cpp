@@ -169,6 +169,12 @@ void ReferenceMachine::add_memory(uint32_t chip, uint64_t address, std::vector<u
   memory_[{chip, address}] = std::move(bytes);
 }
 
+void ReferenceMachine::add_weights(const RankResources& resources) {
+  std::vector<uint8_t> words(128, 0);
+  for (uint8_t i = 0; i < 6; ++i) words[4 * i] = static_cast<uint8_t>(1u << i);
+  add_memory(resources.chip, resources.weights, std::move(words));
+}
+
 std::vector<uint8_t>& ReferenceMachine::memory(uint32_t chip, uint64_t address) {
   return memory_.at({chip, address});
 }

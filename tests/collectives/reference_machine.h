@@ -24,6 +24,9 @@ class ReferenceMachine {
   void add_memory(uint32_t chip, uint64_t address, std::vector<uint8_t> bytes);
   std::vector<uint8_t>& memory(uint32_t chip, uint64_t address);
 
+  // The words by which a rank adds (RankResources::weights), and room for its completions.
+  void add_weights(const RankResources& resources);
+
   // Loads one rank; the program starts `executions` times, one after the other.
   // Other CC-cores than the first start when they are triggered with `triggers`.
   void load(const RankResources& resources, const Lowered& lowered, uint32_t executions,
