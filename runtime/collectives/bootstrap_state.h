@@ -64,9 +64,9 @@ class BootstrapState {
   bool stop_ = false;
   std::shared_ptr<const wire::Table> table_;
   std::optional<base::Error> failure_;
-  std::atomic<bool> failed_{false};  // has failure_
+  std::atomic<bool> failed_{false};    // has failure_
   std::atomic<bool> deserted_{false};  // has left_
-  uint32_t waiting_ = 0;  // callers
+  uint32_t waiting_ = 0;               // callers
   std::vector<bool> left_;
   uint32_t first_hopeless_ = ~0u;  // somebody has left before this all-gather
   uint32_t next_ticket_ = 0;

@@ -25,7 +25,8 @@ using Clock = std::chrono::steady_clock;
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
 // What a peer did before it vanished may still have to arrive.
 constexpr uint64_t kSecondsAlone = 2;
-// Of a program without a time limit when the runtime is closed (nrt-api.md 4.3: drained or aborted).
+// Of a program without a time limit when the runtime is closed (nrt-api.md 4.3: drained or
+// aborted).
 constexpr uint64_t kSecondsAtClose = 5;
 constexpr uint32_t kAborted = 3;  // driver-ioctl.md 3.5.1
 
@@ -120,9 +121,7 @@ class Execution {
     if (waits_for_barrier()) return communicator->failed() || communicator->deserted();
     return communicator->failed() && !collectives_complete();
   }
-  bool lost_patience() const {
-    return !closing_ && core_.closing && options_.timeout_seconds == 0;
-  }
+  bool lost_patience() const { return !closing_ && core_.closing && options_.timeout_seconds == 0; }
   void shorten(Clock::time_point now) {
     if (lost_peers()) {
       alone_ = true;
@@ -283,9 +282,8 @@ class Execution {
     }
     return error(NRT_TIMEOUT,
                  "(FATAL-RT-UNDEFINED-STATE) execution timeout (" +
-                     std::to_string(seconds_ * 1000) + " ms) on " + place +
-                     ", model " + program_.context().name +
-                     ", waiting for execution completion notification",
+                     std::to_string(seconds_ * 1000) + " ms) on " + place + ", model " +
+                     program_.context().name + ", waiting for execution completion notification",
                  base::Fault::kProgram);
   }
 

@@ -1,8 +1,8 @@
 // Files that are replaced whole, and what is no plain file.
 #include "base/file.h"
 
-#include <gtest/gtest.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -5,9 +5,9 @@
 
 namespace ccl {
 
-// Where a rank of the group has its memory, semaphores and CC-cores: addresses of its own, and other
-// semaphores than its neighbours. `stream` above 0: the CC-cores from that number on, and a queue and
-// memory of its own.
+// Where a rank of the group has its memory, semaphores and CC-cores: addresses of its own, and
+// other semaphores than its neighbours. `stream` above 0: the CC-cores from that number on, and a
+// queue and memory of its own.
 inline RankResources placed(const Group& group, uint32_t rank, const Needs& needs,
                             uint32_t cc_count, uint32_t stream = 0) {
   const Position& p = group.members[rank];

@@ -3,7 +3,8 @@
  *
  *   staged_ranks FILE.neff WORLD FIRST COUNT EXECUTIONS
  *
- * With STAGED_CLOSE=N in the environment it calls nrt_close N ms after the last execution has begun.
+ * With STAGED_CLOSE=N in the environment it calls nrt_close N ms after the last execution has
+ * begun.
  *
  * Ranks FIRST to FIRST + COUNT - 1 are threads of this process, on its first COUNT cores. Words:
  * "ready" (cores are up), "loaded", and "executed N" after each execution but the last; a rank that

@@ -47,10 +47,8 @@ TEST(Launch, TaskOfSrun) {
 }
 
 TEST(Launch, ShellOfABatchJob) {
-  Environment shell{{"SLURM_JOB_ID", "17"},
-                    {"SLURM_PROCID", "0"},
-                    {"SLURM_NTASKS", "4"},
-                    {"SLURM_LOCALID", "0"}};
+  Environment shell{
+      {"SLURM_JOB_ID", "17"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "0"}};
   EXPECT_EQ(place(8, shell), "");
   for (const char* no_task : {"4294967290", "4294967291", "-5", "batch", ""}) {
     shell["SLURM_STEP_ID"] = no_task;

@@ -33,7 +33,7 @@ inline void expect_error(const base::Error& error, const char* rule, int code) {
 }
 
 inline void expect_refused(const Members& members, const char* rule, int code = status::kInvalid,
-                    const LoadOptions& options = {}) {
+                           const LoadOptions& options = {}) {
   const auto neff = load(packed(members), options);
   ASSERT_FALSE(neff.ok()) << "rule " << rule;
   expect_error(neff.error(), rule, code);

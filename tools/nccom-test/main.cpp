@@ -221,8 +221,7 @@ int command(int argc, char** argv) {
   const auto console = Console::open(o, leads);
   if (!console) return complain(console.error());
   if (o.matrix)
-    return leads ? start_all(o, {argv, argv + argc})
-                 : run_matrix({argv + 1, argv + argc}, o);
+    return leads ? start_all(o, {argv, argv + argc}) : run_matrix({argv + 1, argv + argc}, o);
   choose_seed(&parsed.streams);
   if (leads) return lead(std::move(parsed.streams), *console, {argv, argv + argc});
   const char* collector = placed ? std::getenv(kCollector) : nullptr;
