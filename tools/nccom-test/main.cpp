@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <exception>
 #include <functional>
 
 #include "base/file.h"
@@ -232,7 +233,12 @@ int command(int argc, char** argv) {
 }  // namespace nccom
 
 int main(int argc, char** argv) {
-  const int code = nccom::command(argc, argv);
-  const base::Status printed = base::flush_stdout();
-  return printed || code != 0 ? code : nccom::complain(printed.error());
+  try {
+    const int code = nccom::command(argc, argv);
+    const base::Status printed = base::flush_stdout();
+    return printed || code != 0 ? code : nccom::complain(printed.error());
+  } catch (const std::exception& error) {  // out of memory, or a defect
+    std::fprintf(stderr, "nccom-test: %s\n", error.what());
+    return 1;
+  }
 }
