@@ -78,7 +78,7 @@ class Bench {
   }
 
   base::Result<Lowered> plan_rank(uint32_t r) const {
-    return plan(request_, c_.group, members_, r, {members_[r].weights + 64, 1}, options_);
+    return plan(request_, c_.group, members_, r, {members_[r].weights + kCompletions, 1}, options_);
   }
 
   void run() {
@@ -117,7 +117,7 @@ class Bench {
     r.blocks = r.weights + 0x1'0000;
     r.metadata = r.weights + 0x4'0000;
     members_.push_back(r);
-    machine_.add_weights(r);
+    machine_.add_memory(r.chip, r.weights, constants());
     machine_.add_memory(r.chip, r.metadata, image(c_.metadata[rank]));
     Bytes input(request_.input_bytes);
     Random random(c_.seed * 1000 + rank);
@@ -172,7 +172,7 @@ class Bench {
     const RankResources& r = members_[rank];
     EXPECT_EQ(machine_.memory(r.chip, r.dst), expected(rank)) << "rank " << rank;
     EXPECT_EQ(machine_.memory(r.chip, r.src), inputs_[rank]) << "rank " << rank;
-    EXPECT_EQ(machine_.memory(r.chip, r.weights)[64], c_.executions);
+    EXPECT_EQ(machine_.memory(r.chip, r.weights)[kCompletions], c_.executions);
     std::vector<uint32_t> words = c_.metadata[rank];
     if (!c_.counts_known && c_.kind != OpKind::kReduceScatterV) {
       for (uint32_t sender = 0; sender < ranks(); ++sender) {
