@@ -1,13 +1,12 @@
 #include "sim/report.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "arch/config/platform.h"
 #include "arch/config/timing.h"
+#include "base/file.h"
 
 namespace sim {
 namespace {
@@ -219,16 +218,7 @@ std::string Report::to_json() const {
 }
 
 base::Status Report::write(const std::string& path) const {
-  const std::string partial = path + ".part";
-  const base::Error error{base::Fault::kIo, 0, path, "cannot write the report"};
-  {
-    std::ofstream file(partial, std::ios::binary | std::ios::trunc);
-    file << to_json();
-    file.close();
-    if (!file) return error;
-  }
-  if (std::rename(partial.c_str(), path.c_str()) != 0) return error;
-  return {};
+  return base::replace_file(path, to_json());
 }
 
 std::vector<std::string> Report::warnings() const {

@@ -88,7 +88,7 @@ class Report {
   void set_failure(const base::Error& error);
 
   std::string to_json() const;
-  base::Status write(const std::string& path) const;  // replaces the file in one step
+  base::Status write(const std::string& path) const;  // base/file.h
   // One line per reason to mistrust this run, for people.
   std::vector<std::string> warnings() const;
 

@@ -104,6 +104,14 @@ base::Status Bootstrap::health() const {
   return impl_->state().health();
 }
 
+bool Bootstrap::failed() const {
+  return impl_->state().failed();
+}
+
+bool Bootstrap::deserted() const {
+  return impl_->state().deserted();
+}
+
 void Bootstrap::abandon(const std::string& why) {
   if (!impl_->state().waited_for()) return;
   impl_->state().fail({base::Fault::kUsage, kNrtFailure, "bootstrap", why});

@@ -91,8 +91,11 @@ class Bootstrap {
   base::Result<Gathered> all_gather(Blob blob);
   base::Status barrier();
 
-  // What has ended the job, if anything has: a rank that vanished, for one.
+  // What has ended the job, if anything has: a rank that vanished, for one; or the first rank that
+  // has left.
   base::Status health() const;
+  bool failed() const;    // something has ended the job; cheap, as is the next
+  bool deserted() const;  // a rank has left
   // Any thread: if a call waits for peers, it fails, and so do theirs.
   void abandon(const std::string& why);
 

@@ -23,6 +23,9 @@ using wire::Type;
 // All-gathers that a rank may be ahead of the slowest one: bounds memory, not use.
 constexpr uint32_t kMaxAhead = 4096;
 
+// Ranks of a process that dies go one after the other, but within this time.
+constexpr std::chrono::milliseconds kTogether{20};
+
 Blob to_blob(const std::string& text) {
   return {text.begin(), text.end()};
 }
@@ -47,7 +50,9 @@ class Root {
       if (!go_on()) break;
       send_posted();
       serve();
+      if (!lost_.empty() && Clock::now() - lost_since_ >= kTogether) name_lost();
     }
+    if (!lost_.empty()) name_lost();
     close_listener();
     send_posted();
     if (!state_->failed()) broadcast(0, wire::make_message(Type::kBye, 0, 0));
@@ -69,7 +74,11 @@ class Root {
     uint64_t bytes = 0;
   };
 
-  int tick() const { return listener_.valid() ? kTickMs : gathers_.empty() ? -1 : kSlowTickMs; }
+  int tick() const {
+    if (!lost_.empty()) return static_cast<int>(kTogether.count());
+    if (listener_.valid()) return kTickMs;
+    return gathers_.empty() ? -1 : kSlowTickMs;
+  }
 
   bool go_on() {
     if (state_->failed()) return true;
@@ -241,7 +250,7 @@ class Root {
                                   [](const auto& m) { return !m->connection.open(); }),
                    members_.end());
     const bool all_here = joined_ + 1 == state_->options().world;
-    if (listener_.valid() && all_here && !state_->failed()) complete();
+    if (listener_.valid() && all_here && lost_.empty() && !state_->failed()) complete();
   }
 
   void accept_all() {
@@ -276,6 +285,7 @@ class Root {
       m->connection.close();
       return false;
     }
+    if (!lost_.empty()) name_lost();
     if (const std::string problem = problem_of(hello); !problem.empty()) {
       m->connection.send(Type::kReject, 0, 0, to_blob(problem));
       m->connection.flush();
@@ -331,10 +341,16 @@ class Root {
   }
 
   void lose(Member* m) {
-    if (m->rank != 0 && !m->said_bye) {
-      fail(m->rank, "RX, connection closed by remote peer (rank " + std::to_string(m->rank) + ")");
+    if (m->rank != 0 && !m->said_bye && !state_->failed()) {
+      if (lost_.empty()) lost_since_ = Clock::now();
+      lost_.push_back(m->rank);
     }
     m->connection.close();
+  }
+
+  void name_lost() {
+    std::sort(lost_.begin(), lost_.end());
+    fail(0, "RX, connection closed by remote peer (" + to_text(std::exchange(lost_, {})) + ")");
   }
 
   void fail(uint32_t rank, const std::string& why) {
@@ -408,6 +424,8 @@ class Root {
   std::vector<std::unique_ptr<Member>> members_;
   std::map<uint32_t, wire::Hello> records_;
   uint32_t joined_ = 0;
+  std::vector<uint32_t> lost_;  // vanished, and nobody has been told
+  Clock::time_point lost_since_;
   std::shared_ptr<const wire::Table> table_;
   std::vector<uint32_t> next_tag_;  // contributions so far, by rank
   std::map<uint32_t, Gather> gathers_;

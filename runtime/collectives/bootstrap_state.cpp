@@ -64,7 +64,10 @@ base::Result<Gathered> BootstrapState::collect(uint32_t ticket) {
 base::Status BootstrapState::health() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (failure_) return *failure_;
-  return {};
+  const auto left = std::find(left_.begin(), left_.end(), true);
+  if (left == left_.end()) return {};
+  return base::Error{base::Fault::kIo, kNrtFailure, "bootstrap",
+                     "rank " + std::to_string(left - left_.begin()) + " has left"};
 }
 
 bool BootstrapState::waited_for() {
@@ -104,18 +107,15 @@ void BootstrapState::set_ready(std::shared_ptr<const wire::Table> table) {
 void BootstrapState::fail(const base::Error& error) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!failure_) failure_ = error;
+  failed_ = true;
   changed_.notify_all();
   wake();
-}
-
-bool BootstrapState::failed() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return failure_.has_value();
 }
 
 void BootstrapState::leave(uint32_t rank, uint32_t contributions) {
   const std::lock_guard<std::mutex> lock(mutex_);
   left_[rank] = true;
+  deserted_ = true;
   first_hopeless_ = std::min(first_hopeless_, contributions);
   changed_.notify_all();
 }

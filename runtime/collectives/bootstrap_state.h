@@ -1,6 +1,7 @@
 // What the callers of a Bootstrap and its I/O thread share, and the two I/O loops.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -37,7 +38,8 @@ class BootstrapState {
   void drain_wake();
   void set_ready(std::shared_ptr<const wire::Table> table);
   void fail(const base::Error& error);
-  bool failed();
+  bool failed() const { return failed_; }
+  bool deserted() const { return deserted_; }
   // A rank will take part in the first `contributions` all-gathers and in no more.
   void leave(uint32_t rank, uint32_t contributions);
   bool has_left(uint32_t rank);
@@ -62,7 +64,9 @@ class BootstrapState {
   bool stop_ = false;
   std::shared_ptr<const wire::Table> table_;
   std::optional<base::Error> failure_;
-  uint32_t waiting_ = 0;  // callers
+  std::atomic<bool> failed_{false};    // has failure_
+  std::atomic<bool> deserted_{false};  // has left_
+  uint32_t waiting_ = 0;               // callers
   std::vector<bool> left_;
   uint32_t first_hopeless_ = ~0u;  // somebody has left before this all-gather
   uint32_t next_ticket_ = 0;

@@ -103,6 +103,7 @@ class Core {
   LoadedProgram* active = nullptr;  // program whose rings are attached; guarded by mutex()
   bool unusable = false;            // after a fatal error, until the next nrt_init
   std::atomic<uint32_t> loaded_models{0};
+  std::atomic<bool> closing{false};  // the runtime ends: nothing may run without a limit
   // The driver's reader lock that tells who runs what; guarded by mutex().
   bool has_lock = false;
   std::array<uint8_t, 32> lock_uuid{};

@@ -20,8 +20,14 @@
 namespace nrt {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
-constexpr std::chrono::milliseconds kMoment{1};
+// What a peer did before it vanished may still have to arrive.
+constexpr uint64_t kSecondsAlone = 2;
+// Of a program without a time limit when the runtime is closed (nrt-api.md 4.3: drained or
+// aborted).
+constexpr uint64_t kSecondsAtClose = 5;
 constexpr uint32_t kAborted = 3;  // driver-ioctl.md 3.5.1
 
 constexpr const char* kEngineNames[contract::kEnginesPerNc] = {"pe", "act", "pool", "dve", "sp"};
@@ -77,9 +83,8 @@ class Execution {
   }
 
   base::Status wait() {
-    using Clock = std::chrono::steady_clock;
     const Clock::time_point begin = Clock::now();
-    const std::chrono::seconds timeout(options_.timeout_seconds);
+    if (options_.timeout_seconds != 0) limit(begin, options_.timeout_seconds);
     // Checks get rarer: they are requests, and a long program is no reason to suspect anything.
     std::chrono::seconds until_check(1);
     for (;;) {
@@ -87,15 +92,44 @@ class Execution {
       if (base::Status s = poll(&progress); !s.ok()) return s;
       if (complete()) return {};
       if (progress) continue;
-      const Clock::duration waited = Clock::now() - begin;
-      if (timeout.count() != 0 && waited > timeout) return timed_out();
-      if (waited >= until_check) {
+      const Clock::time_point now = Clock::now();
+      shorten(now);
+      if (now >= end_) return timed_out();
+      if (now >= begin + until_check) {
         if (base::Status s = check_dma(); !s.ok()) return s;
         until_check *= 2;
       }
-      auto deadline = begin + until_check;
-      if (timeout.count() != 0) deadline = std::min(deadline, begin + timeout + kMoment);
-      PollGroup::instance().wait([this] { return has_news(); }, deadline);
+      PollGroup::instance().wait([this] { return has_news() || hopeless(); },
+                                 std::min(begin + until_check, end_));
+    }
+  }
+
+  // Not later than so many seconds after `from`.
+  void limit(Clock::time_point from, uint64_t seconds) {
+    const Clock::time_point end = from + std::chrono::seconds(seconds);
+    if (end >= end_) return;
+    end_ = end;
+    seconds_ = seconds;
+  }
+
+  // Reasons to expect no end that have come up since the last call of shorten().
+  bool hopeless() const { return lost_peers() || lost_patience(); }
+  bool lost_peers() const {
+    const std::shared_ptr<Communicator>& communicator = program_.context().communicator;
+    if (alone_ || !communicator) return false;
+    // Who leaves in good order has done its part of what has begun; the barrier needs all ranks.
+    if (waits_for_barrier()) return communicator->failed() || communicator->deserted();
+    return communicator->failed() && !collectives_complete();
+  }
+  bool lost_patience() const { return !closing_ && core_.closing && options_.timeout_seconds == 0; }
+  void shorten(Clock::time_point now) {
+    if (lost_peers()) {
+      alone_ = true;
+      limit(now, kSecondsAlone);
+    }
+    if (lost_patience()) {
+      closing_ = true;
+      limit(now, kSecondsAtClose);
     }
   }
 
@@ -248,9 +282,8 @@ class Execution {
     }
     return error(NRT_TIMEOUT,
                  "(FATAL-RT-UNDEFINED-STATE) execution timeout (" +
-                     std::to_string(options_.timeout_seconds * 1000) + " ms) on " + place +
-                     ", model " + program_.context().name +
-                     ", waiting for execution completion notification",
+                     std::to_string(seconds_ * 1000) + " ms) on " + place + ", model " +
+                     program_.context().name + ", waiting for execution completion notification",
                  base::Fault::kProgram);
   }
 
@@ -327,6 +360,10 @@ class Execution {
   DeviceSpan run_;
   base::Status bounds_;
   bool started_ = false;
+  Clock::time_point end_ = Clock::time_point::max();
+  uint64_t seconds_ = 0;  // the limit that end_ stands for
+  bool alone_ = false;    // a peer has vanished
+  bool closing_ = false;
 };
 
 const char* engine_error_text(uint32_t code) {

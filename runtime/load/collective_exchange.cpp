@@ -13,11 +13,27 @@ namespace {
 
 // Followed by the images of all operations, or by what is wrong.
 struct Head {
-  uint32_t version = 3;
+  uint32_t version = 4;
   uint32_t status = NRT_SUCCESS;
   uint64_t fingerprint = 0;
 };
 static_assert(sizeof(Head) == 16);
+
+Head head_of(const ccl::Blob& blob) {
+  return blob.size() < sizeof(Head) ? Head{0} : base::load<Head>(blob.data());
+}
+
+// Puts the head into its place; with an error, also the text behind it.
+void set_head(const base::Status& status, ccl::Blob* blob, uint64_t fingerprint = 0) {
+  Head head;
+  head.fingerprint = fingerprint;
+  if (!status.ok()) {
+    head.status = status_of(status.error());
+    const std::string text = status.error().message();
+    blob->insert(blob->end(), text.begin(), text.end());
+  }
+  base::store(blob->data(), head);
+}
 
 const char* name_of(contract::ReduceOp op) {
   switch (op) {
@@ -78,13 +94,11 @@ ProgramSummary CollectiveSet::summary() const {
   return summary;
 }
 
-// Errors of ranks first, then differences of their programs, which takes another round to name.
-base::Status CollectiveSet::agree(const ccl::Gathered& all) {
-  bool equal = true;
-  const auto own = base::load<Head>(all[communicator_->rank()].data());
+// The first error of a rank, by number, is that of all.
+base::Status CollectiveSet::check_heads(const ccl::Gathered& all) const {
   for (uint32_t rank = 0; rank < all.size(); ++rank) {
-    const Head head = all[rank].size() < sizeof own ? Head{0} : base::load<Head>(all[rank].data());
-    if (head.version != own.version) {
+    const Head head = head_of(all[rank]);
+    if (head.version != Head().version) {
       return error(NRT_FAILURE,
                    "Rank " + std::to_string(rank) +
                        " is not executing collectives, or has another version of the runtime",
@@ -96,8 +110,18 @@ base::Status CollectiveSet::agree(const ccl::Gathered& all) {
                    "Rank " + std::to_string(rank) + " cannot take part: " + text,
                    base::Fault::kProgram);
     }
-    equal = equal && head.fingerprint == own.fingerprint &&
-            all[rank].size() == all[communicator_->rank()].size();
+  }
+  return {};
+}
+
+// Errors of ranks first, then differences of their programs, which takes another round to name.
+base::Status CollectiveSet::agree(const ccl::Gathered& all) {
+  if (base::Status s = check_heads(all); !s.ok()) return s;
+  const ccl::Blob& own = all[communicator_->rank()];
+  bool equal = true;
+  for (uint32_t rank = 0; rank < all.size(); ++rank) {
+    equal = equal && head_of(all[rank]).fingerprint == head_of(own).fingerprint &&
+            all[rank].size() == own.size();
   }
   if (equal) return {};
   auto texts = communicator_->all_gather(encode(summary()));
@@ -111,23 +135,26 @@ base::Status CollectiveSet::agree(const ccl::Gathered& all) {
   return check_agreement(summaries);
 }
 
+// After everything is loaded, and before a device waits for others: no rank starts if one cannot.
+base::Status CollectiveSet::confirm(const base::Status& own) {
+  ccl::Blob blob(sizeof(Head));
+  set_head(own, &blob);
+  auto all = communicator_->all_gather(std::move(blob));
+  if (!own.ok()) return own;
+  return all ? check_heads(*all) : base::Status(all.error());
+}
+
 base::Status CollectiveSet::exchange(const base::Status& prepared,
                                      std::vector<std::vector<ccl::RankResources>>* by_operation) {
-  Head own;
-  ccl::Blob blob(sizeof own);
+  ccl::Blob blob(sizeof(Head));
   if (prepared.ok()) {
-    own.fingerprint = fingerprint(summary());
     for (const Operation& operation : operations_) {
       const std::vector<uint8_t> image = ccl::serialize(operation.resources);
       blob.insert(blob.end(), image.begin(), image.end());
     }
-  } else {
-    own.status = status_of(prepared.error());
-    const std::string text = prepared.error().message();
-    blob.insert(blob.end(), text.begin(), text.end());
   }
-  base::store(blob.data(), own);
-  const size_t each = (blob.size() - sizeof own) / std::max<size_t>(1, operations_.size());
+  set_head(prepared, &blob, prepared.ok() ? fingerprint(summary()) : 0);
+  const size_t each = (blob.size() - sizeof(Head)) / std::max<size_t>(1, operations_.size());
   auto all = communicator_->all_gather(std::move(blob));
   if (!prepared.ok()) return prepared;
   if (!all) return all.error();
@@ -135,7 +162,7 @@ base::Status CollectiveSet::exchange(const base::Status& prepared,
   for (size_t i = 0; i < operations_.size(); ++i) {
     auto& members = by_operation->emplace_back();
     for (const uint32_t rank : groups_[operations_[i].group].ranks) {
-      const size_t at = sizeof own + i * each;
+      const size_t at = sizeof(Head) + i * each;
       if ((*all)[rank].size() < at + each) {
         return error(NRT_FAILURE, "Rank " + std::to_string(rank) + " has fewer collectives",
                      base::Fault::kProgram);

@@ -2,6 +2,7 @@
 // peers between them is in collective_exchange.cpp.
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "contract/regs/cc.h"
 #include "contract/regs/sem.h"
@@ -44,14 +45,22 @@ base::Status CollectiveSet::do_finish() {
   if (base::Status s = communicator_->wait_all(); !s.ok()) return s;
   std::vector<std::vector<ccl::RankResources>> by_operation;
   if (base::Status s = exchange(prepare(), &by_operation); !s.ok()) return s;
-  if (base::Status s = lower(&by_operation); !s.ok()) return s;
-  if (base::Status s = make_rings(); !s.ok()) return s;
-  if (base::Status s = load_blocks(); !s.ok()) return s;
-  if (base::Status s = load_programs(); !s.ok()) return s;
-  if (base::Status s = load_barrier(); !s.ok()) return s;
+  if (base::Status s = confirm(load(&by_operation)); !s.ok()) return s;
   finished_ = true;
-  // No host barrier: peers touch this rank's semaphores only after its arrival at the device's one.
   return {};
+}
+
+// What a rank does once it knows what the others have.
+base::Status CollectiveSet::load(std::vector<std::vector<ccl::RankResources>>* by_operation) {
+  try {
+    if (base::Status s = lower(by_operation); !s.ok()) return s;
+    if (base::Status s = make_rings(); !s.ok()) return s;
+    if (base::Status s = load_blocks(); !s.ok()) return s;
+    if (base::Status s = load_programs(); !s.ok()) return s;
+    return load_barrier();
+  } catch (const std::bad_alloc&) {  // peers are to hear of it
+    return error(NRT_RESOURCE, "Out of host memory", base::Fault::kResource);
+  }
 }
 
 // What a rank does before it says what it has.

@@ -138,9 +138,12 @@ class CollectiveSet {
   base::Status do_finish();
   base::Status prepare();
   ProgramSummary summary() const;
+  base::Status check_heads(const ccl::Gathered& all) const;
   base::Status agree(const ccl::Gathered& all);
   base::Status exchange(const base::Status& prepared,
                         std::vector<std::vector<ccl::RankResources>>* by_operation);
+  base::Status confirm(const base::Status& own);
+  base::Status load(std::vector<std::vector<ccl::RankResources>>* by_operation);
   base::Status allocate_blocks();
   base::Status lower(std::vector<std::vector<ccl::RankResources>>* by_operation);
   base::Status load_programs();

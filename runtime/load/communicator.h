@@ -30,8 +30,10 @@ class Communicator {
   base::Result<ccl::Group> group(const std::vector<uint32_t>& ranks) const;
   base::Result<ccl::Gathered> all_gather(ccl::Blob blob);
   base::Status barrier();
-  // What has ended the job, if anything has.
+  // What has ended the job, or who has left, if anything or anybody has.
   base::Status health() const { return bootstrap_ ? bootstrap_->health() : base::Status(); }
+  bool failed() const { return bootstrap_ && bootstrap_->failed(); }
+  bool deserted() const { return bootstrap_ && bootstrap_->deserted(); }
   // A call that waits for peers fails.
   void abandon(const std::string& why) {
     if (bootstrap_) bootstrap_->abandon(why);

@@ -75,14 +75,14 @@ void drop_inherited(Process* p) {
   }
 }
 
-// When no call is under way. Calls end by themselves, but for those that wait for peers.
+// When no call is under way. Calls end by themselves, but for those that wait without a limit.
 std::unique_lock<std::shared_mutex> lock_at_rest(Process* p) {
   std::unique_lock<std::shared_mutex> lock(p->mutex, std::try_to_lock);
   while (!lock.owns_lock()) {
     {
       const std::shared_lock<std::shared_mutex> shared(p->mutex);
       const bool own = p->state == Process::State::kRunning && p->owner_pid == getpid();
-      if (own) p->runtime->stop_meeting();
+      if (own) p->runtime->stop_waiting();
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     (void)lock.try_lock();

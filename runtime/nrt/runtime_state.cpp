@@ -328,7 +328,8 @@ base::Result<std::shared_ptr<Communicator>> Runtime::communicator(Core& core, ui
   return slot;
 }
 
-void Runtime::stop_meeting() {
+void Runtime::stop_waiting() {
+  for (const std::unique_ptr<Core>& core : cores_) core->closing = true;
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [vnc, communicator] : communicators_) {
     communicator->abandon("the runtime is being closed");

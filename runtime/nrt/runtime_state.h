@@ -41,8 +41,9 @@ class Runtime {
   // The core's communicator, made on first use.
   base::Result<std::shared_ptr<Communicator>> communicator(Core& core, uint32_t rank,
                                                            uint32_t world);
-  // Before it ends: calls that wait for peers fail, for these may never come.
-  void stop_meeting();
+  // Before it ends: calls that wait for peers fail, for these may never come, and executions get a
+  // time limit if they have none.
+  void stop_waiting();
 
  private:
   Runtime() = default;

@@ -11,6 +11,7 @@
 
 #include "runtime/collectives/ccl.h"
 #include "runtime/collectives/schedule/select.h"
+#include "tests/collectives/placed.h"
 #include "tests/collectives/reference_machine.h"
 #include "tests/collectives/schedule/groups.h"
 
@@ -161,27 +162,9 @@ class Bench {
   }
 
   RankResources place(uint32_t rank) const {
-    const Position& p = c_.group.members[rank];
-    RankResources r;
-    r.gen = c_.group.topology.gen;
-    r.global_rank = p.rank;
-    r.chip = p.chip;
-    r.nc = p.nc;
-    r.lnc = c_.group.topology.lnc;
-    r.cc_count = c_.cc_count;
-    for (uint32_t i = 0; i < c_.cc_count; ++i) {
-      r.cc[i] = {p.nc * r.map().topsps_per_nc() + c_.stream + i, rank % 3 * 7 + i, 180 - i};
-    }
-    r.queue -= c_.stream;
-    r.signals = needs_.signals;
-    const uint64_t base = r.map().hbm_base(r.map().hbm_of_nc(p.nc)) + (p.nc + 1) * 0x4000'0000ull +
-                          c_.stream * 0x200'0000ull;
-    r.weights = base;
-    r.src = base + 0x10'0000;
-    r.second = base + 0x2000'0000;
-    r.dst = base + 0x1000'0000;
+    RankResources r = placed(c_.group, rank, needs_, c_.cc_count, c_.stream);
     if (!c_.input_rows.contiguous()) {
-      r.src = r.map().nc(p.nc).device;
+      r.src = r.map().nc(r.nc).device;
       r.dst = r.src + kSecondHalf;
     }
     if (c_.in_place) {
@@ -193,8 +176,6 @@ class Bench {
         r.src += c_.output_rows.at(rank * request_.input_bytes);
       }
     }
-    r.channel_buffer = base + 0x3000'0000;
-    r.channel_bytes = needs_.channel_bytes;
     return r;
   }
 

@@ -12,6 +12,7 @@
 #include "runtime/collectives/ccl.h"
 #include "runtime/collectives/schedule/algorithms.h"
 #include "runtime/collectives/schedule/verify.h"
+#include "tests/collectives/placed.h"
 #include "tests/collectives/reference_machine.h"
 #include "tests/collectives/schedule/groups.h"
 #include "tests/collectives/schedule/samples.h"
@@ -111,27 +112,10 @@ class Bench {
   }
 
   void place(uint32_t rank) {
-    const Position& p = c_.group.members[rank];
-    RankResources r;
-    r.gen = c_.group.topology.gen;
-    r.global_rank = p.rank;
-    r.chip = p.chip;
-    r.nc = p.nc;
-    r.lnc = c_.group.topology.lnc;
-    r.cc_count = c_.cc_count;
-    for (uint32_t i = 0; i < c_.cc_count; ++i) {
-      r.cc[i] = {p.nc * r.map().topsps_per_nc() + i, rank % 3 * 7 + i, 180 - i};
-    }
-    r.signals = needs_.signals;
+    RankResources r = placed(c_.group, rank, needs_, c_.cc_count);
     r.block_queue = 13;
-    const uint64_t base = r.map().hbm_base(r.map().hbm_of_nc(p.nc)) + (p.nc + 1) * 0x4000'0000ull;
-    r.weights = base;
-    r.blocks = base + 0x1'0000;
-    r.metadata = base + 0x4'0000;
-    r.src = base + 0x10'0000;
-    r.dst = base + 0x1000'0000;
-    r.channel_buffer = base + 0x3000'0000;
-    r.channel_bytes = needs_.channel_bytes;
+    r.blocks = r.weights + 0x1'0000;
+    r.metadata = r.weights + 0x4'0000;
     members_.push_back(r);
     machine_.add_memory(r.chip, r.weights, constants());
     machine_.add_memory(r.chip, r.metadata, image(c_.metadata[rank]));

@@ -71,6 +71,12 @@ class RanksTest(FailureTest):
         return Staged(self, name, (STAGED, file, world, first, count, executions), first, count,
                       port, variables)
 
+    def preloaded(self, library, file, world, first, count, port, executions=2, **variables):
+        """The same with a library of tests/failures in front of the runtime's."""
+        return Staged(self, "f", ("sh", "-c", 'LD_PRELOAD="$LD_PRELOAD $0" exec "$@"',
+                                  BIN / f"client/lib{library}.so", STAGED, file, world, first,
+                                  count, executions), first, count, port, variables)
+
     def benchmark(self, first, count, *arguments, port=None, core=None, **variables):
         """nccom-test with some of the ranks, on their cores."""
         core = first if core is None else core
@@ -182,10 +188,10 @@ class Killed(RanksTest):
         self.wait_until(lambda: connections() == ranks, f"{ranks} connections", PATIENCE)
         time.sleep(0.2)  # until they have said who they are
 
-    def ranks(self, world=16, count=CORES, elements=4096, executions=2):
+    def ranks(self, world=16, count=CORES, elements=4096, executions=2, **variables):
         port = free_port()
         file = self.all_reduce(world, elements)
-        return [self.staged(file, world, first, count, port, executions)
+        return [self.staged(file, world, first, count, port, executions, **variables)
                 for first in range(0, world, count)]
 
     def test_before_it_loads(self):
@@ -226,7 +232,8 @@ class Killed(RanksTest):
         self.assert_usable(8)
 
     def test_between_executions(self):
-        *others, victim = self.ranks()
+        # Long before the limit: the closed connection says that nobody will come.
+        *others, victim = self.ranks(NEURON_RT_EXEC_TIMEOUT=str(10 * PATIENCE))
         for word in ("ready", "loaded", "executed 1"):
             for each in (*others, victim):
                 each.at(word)
@@ -235,7 +242,8 @@ class Killed(RanksTest):
                     each.go()
         victim.kill()
         for each in others:
-            each.ends_with(HANG, words=("suspected hang in collectives operation 0 out of 1", GONE))
+            each.ends_with(HANG, words=("suspected hang in collectives operation 0 out of 1",
+                                        GONE + " (ranks 12, 13, 14, 15)"))
         self.assert_usable(16)
 
     def test_the_next_job_has_other_cores(self):
@@ -358,6 +366,70 @@ class Disagree(RanksTest):
         self.assert_lines(ended[0].out, "Rank 1 cannot take part", "kangaring")
 
 
+    def test_one_that_has_no_memory_for_its_rings(self):
+        """Found out after the ranks have told each other what they have."""
+        file, port = self.all_reduce(2), free_port()
+        ranks = [self.staged(file, 2, 0, 1, port),
+                 self.preloaded("refuse_rings", file, 2, 1, 1, port)]
+        for each in [each.free() for each in ranks]:
+            each.ends_with("NRT_RESOURCE (4)")
+        self.assertIn("Rank 1 cannot take part: ", ranks[0].text())
+        self.assert_usable(2)
+
+
+class Unlimited(RanksTest):
+    """NEURON_RT_EXEC_TIMEOUT=0: executions wait for as long as there is hope."""
+
+    def setUp(self):
+        super().setUp()
+        self.up("f", "--platform", self.platform)
+
+    def ranks(self, **variables):
+        """Rank 0 in its last execution, to which rank 1 does not come."""
+        file, port = self.all_reduce(2), free_port()
+        first, second = [self.staged(file, 2, rank, 1, port, NEURON_RT_EXEC_TIMEOUT="0", **variables)
+                         for rank in (0, 1)]
+        for word in ("ready", "loaded"):
+            for each in (first, second):
+                each.at(word).go()
+        first.at("executed 1").go()
+        second.at("executed 1")
+        time.sleep(1.5)
+        self.assertIsNone(first.process.poll(), first.text())
+        return first, second
+
+    def test_close(self):
+        first, second = self.ranks(STAGED_CLOSE="1000")
+        first.ends_with(HANG)
+        second.kill()
+        self.assert_usable(2)
+
+    def test_the_other_rank_dies(self):
+        first, second = self.ranks()
+        second.kill()
+        first.ends_with(HANG, words=(GONE + " (rank 1)",))
+        self.assert_usable(2)
+
+    def test_the_other_rank_has_left(self):
+        """Ranks that execute the same program another number of times."""
+        file, port = self.all_reduce(2), free_port()
+        first, second = [self.staged(file, 2, rank, 1, port, executions=2 - rank,
+                                     NEURON_RT_EXEC_TIMEOUT="0") for rank in (0, 1)]
+        for word in ("ready", "loaded"):
+            for each in (first, second):
+                each.at(word).go()
+        self.assertEqual(second.end().code, 0)
+        first.at("executed 1").ends_with(HANG, words=("; rank 1 has left",))
+        self.assert_usable(2)
+
+    def test_signal(self):
+        first, second = self.ranks()
+        first.process.send_signal(signal.SIGTERM)
+        self.assertEqual(first.process.wait(5), 143, first.text())
+        second.ends_with(HANG, words=(GONE + " (rank 0)",))
+        self.assert_usable(2)
+
+
 class LinkDown(RanksTest):
     """Ranks 0 to 3 are on chips 0 and 1; others on chips 4 and 5."""
 
@@ -422,9 +494,7 @@ class Vandal(RanksTest):
         file = self.all_reduce(2)
         preload = {"SCRIBBLE_WHAT": what, "SCRIBBLE_SEED": str(seed), **flip, "SCRIBBLE_CORE": "1"}
         honest = self.staged(file, 2, 0, 1, port)
-        vandal = Staged(self, "f", ("sh", "-c", 'LD_PRELOAD="$LD_PRELOAD $0" exec "$@"',
-                                    BIN / "client/libscribble.so", STAGED, file, 2, 1, 1, 2),
-                        1, 1, port, preload)
+        vandal = self.preloaded("scribble", file, 2, 1, 1, port, **preload)
         for word in ("ready", "loaded"):
             for each in (honest, vandal):
                 each.at(word).go()

@@ -3,6 +3,9 @@
  *
  *   staged_ranks FILE.neff WORLD FIRST COUNT EXECUTIONS
  *
+ * With STAGED_CLOSE=N in the environment it calls nrt_close N ms after the last execution has
+ * begun.
+ *
  * Ranks FIRST to FIRST + COUNT - 1 are threads of this process, on its first COUNT cores. Words:
  * "ready" (cores are up), "loaded", and "executed N" after each execution but the last; a rank that
  * fails ends that. Then one line per rank: its first status that is not success, or "right" or
@@ -13,6 +16,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { kMost = 32 };
 
@@ -76,6 +80,12 @@ static void write_input(struct rank* r) {
   free(data);
 }
 
+static void* close_later(void* milliseconds) {
+  usleep((useconds_t)atoi(milliseconds) * 1000);
+  nrt_close();
+  return NULL;
+}
+
 static int any_failed(int count) {
   int failed = 0;
   for (int i = 0; i < count; ++i) failed += ranks[i].status != NRT_SUCCESS;
@@ -114,11 +124,16 @@ int main(int argc, char** argv) {
     write_input(r);
   }
   stage("loaded");
+  char* close_after = getenv("STAGED_CLOSE");
+  pthread_t closer;
   const int executions = atoi(argv[5]);
   for (int n = 1; n <= executions && !any_failed(count); ++n) {
     pthread_t threads[kMost];
     for (int i = 0; i < count; ++i) pthread_create(&threads[i], NULL, execute, &ranks[i]);
+    const int closes = n == executions && close_after != NULL;
+    if (closes) pthread_create(&closer, NULL, close_later, close_after);
     for (int i = 0; i < count; ++i) pthread_join(threads[i], NULL);
+    if (closes) pthread_join(closer, NULL);
     char word[32];
     snprintf(word, sizeof word, "executed %d", n);
     if (n < executions) stage(word);

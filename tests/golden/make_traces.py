@@ -9,150 +9,12 @@ import os
 import sys
 
 import election
+import engine
+import mailbox
 from writer import (BUFFER, DUMMY, FILES, GENERATIONS, MARK, QUEUES, REQUEST, RESPONSE, RINGS, Script, at,
                     init_engine)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-# --- 10.3: one DMA engine ---------------------------------------------------------------------
-
-def engine(t, g, again):
-    """10.3 from the queue enables to the end of the common part; Q is 30000 at first, then 3030000."""
-    for q in range(16):
-        t.w(at("U", 0x1020 + q * 0x1000), "Q")
-        t.w(at("U", 0x21020 + q * 0x1000), "Q")
-    t.w("U+310", 0x1000400 if g.v2 else 0x10008F8)
-    t.w("U+124", 0x86F if g.v2 else 0x20808080)
-    t.w("U+3A300", 0x5F5E100)
-    t.w("U+408", 0)
-    t.w("U+254", 0x10FFFFF)
-    t.w("U+258", 0x102)
-    for q in range(16):
-        t.w(at("U", 0x3C400 + q * 0x40), 0xFFFFFFFF)
-    t.w("U+118", 0x10008)
-    t.w("U+2038C", 0)
-    for q in range(16):
-        for word in (0x3C404, 0x3C408, 0x3C40C):
-            t.w(at("U", word + q * 0x40), 0xFFFFFFFF)
-    t.w("U+20124", 0x400008 if g.v2 else 0x400080)
-    t.w("U+20128", 0x40804080)
-    if g.number == 4:
-        t.r("U+2012C", 0x100 if again else 0)
-        t.w("U+2012C", 0x100)
-    t.r("U+3B460", 0)
-    t.w("U+3B460", 0)
-    for address, value in ((0x3A028, 0x28), (0x380E8, 0x28), (0x3A030, 0xF0000000), (0x3A0B0, 0xFFFFFFC0),
-                           (0x3A018, 0xF0000000), (0x3A098, 0xFFFFFFC0), (0x380D8, 0xFFFFFAFF),
-                           (0x3A068, 0x28), (0x380E8, 0x28), (0x3A070, 0x10F8), (0x3A0B0, 0xFFFFF03F),
-                           (0x3A058, 0x10F8), (0x3A098, 0xFFFFF03F), (0x380D8, 0xFFFFF9FF),
-                           (0x20380, 0x1004), (0x304, 0x10041), (0x308, 0x4181), (0x20308, 0x4181),
-                           (0x11C, 0x10008), (0x2011C, 0x10008)):
-        t.w(at("U", address), value)
-    t.w("S+1C", 1)
-    t.w("S+20", 1)
-    t.w("S+0", 1)
-
-
-def engine_files(g):
-    entries = "3 to 380" if g.v2 else "1 to 132"
-    for again in (False, True) if g.number == 4 else (False,):
-        t = Script(g.file("engine_again" if again else "engine"),
-                   f"hw-registers.md 10.3, {g.name}, entries {entries}: one DMA engine"
-                   + (" that was initialised before" if again else ""))
-        engine(t, g, again)
-        if not g.v2:
-            t.w("S+800", 0x26)
-            continue
-        for table in range(6):
-            for word in (0x3A904, 0x3A908, 0x3A90C, 0x3A924, 0x3A928, 0x3A92C):
-                t.w(at("U", word + table * 0x40), 0xF)
-        for table in range(6):
-            for q in range(16):
-                t.w(at("U", 0x3AB00 + table * 8), q << 3 | 7)
-                t.w(at("U", 0x3AB04 + table * 8), 0x10)
-        for group in (0x3AD00, 0x3AE00, 0x3AF00, 0x3B000, 0x3B100, 0x3B200):
-            t.w(at("U", group + 0x28), 0x28)
-            t.w(at("U", group + 0x30), 0)
-            t.w(at("U", group + 0x18), 0)
-        t.w("U+3A300", 0xFFFFFFFF)
-
-
-def mask_files():
-    """The masks of groups A and B are cleared again each time; what only software writes stays."""
-    for name, title, trigger2, trigger3, log_a, log_b in (
-            ("v3_engine_masks.trace", "first initialisation", 0, 0, 0, 0),
-            ("v3_engine_masks_again.trace", "later ones without a reset", 0x800, 4, 0x20000, 0x800)):
-        t = Script(name, f"hw-registers.md 10.3, v3 and v4, entries 133 to 146: {title}")
-        t.r("U+3A010", 0xF0000000)
-        t.w("U+3A010", 0xF0020000)
-        t.w("U+3A030", 0xF0020000)
-        t.r("U+3A050", 0x10F8)
-        t.w("U+3A050", 0x18F8)
-        t.w("U+3A070", 0x18F8)
-        t.r("F+90", trigger2)
-        t.w("F+90", 0x800)
-        t.r("F+D0", trigger3)
-        t.w("F+D0", 4)
-        t.r("U+20C", log_a)
-        t.w("U+20C", 0x20000)
-        t.r("U+2020C", log_b)
-        t.w("U+2020C", 0x800)
-
-
-def engine_script(g):
-    t = Script(g.file("engine_twice"), f"hw-registers.md 10.3, {g.name}: engine 0 twice, then what it must read as")
-    t.play(g.file("probe"))
-    writes, reads = {2: (379, 1), 3: (139, 7), 4: (140, 8)}[g.number]
-    for again in (False, True):
-        t.line("count")
-        init_engine(t, g, 0, 0x3030000 if again else 0x30000, again)
-        t.line("totals", str(writes), str(reads))
-    t.note("3.2, 3.3, 3.9: every written value is stored; mask clear acts on the masks")
-    t.base("U", g.udma(0))
-    masked = 0 if g.v2 else 1
-    values = [(0x118, 0x10008), (0x11C, 0x10008), (0x124, 0x86F if g.v2 else 0x20808080), (0x254, 0x10FFFFF),
-              (0x258, 0x102), (0x304, 0x10041), (0x308, 0x4181), (0x310, 0x1000400 if g.v2 else 0x10008F8),
-              (0x408, 0), (0x2011C, 0x10008), (0x20124, 0x400008 if g.v2 else 0x400080), (0x20128, 0x40804080),
-              (0x20308, 0x4181), (0x20380, 0x1004), (0x2038C, 0), (0x3A300, 0xFFFFFFFF if g.v2 else 0x5F5E100),
-              (0x3A028, 0x28), (0x3A068, 0x28), (0x380E8, 0x28),
-              (0x3A010, 0xF0000000 | masked << 17), (0x3A030, 0xF0000000 | masked << 17),
-              (0x3A050, 0x10F8 | masked << 11), (0x3A070, 0x10F8 | masked << 11),
-              (0x3A090, 0xFFFFF000), (0x3A0B0, 0xFFFFF03F), (0x380D0, 0xFFFFF8FF),
-              (0x20C, masked << 17), (0x2020C, masked << 11), (0x3B460, 0)]
-    if g.number == 4:
-        values.append((0x2012C, 0x100))
-    for offset, value in values:
-        t.line("expect", at("U", offset), value)
-    for q in (0, 7, 15):
-        t.line("expect", at("U", 0x1020 + q * 0x1000), 0x3030000)
-        t.line("expect", at("U", 0x21020 + q * 0x1000), 0x3030000)
-
-
-def queue_file():
-    t = Script("queue.trace", "hw-registers.md 3.11: queue registers T (M2S) and X (S2M), L descriptors, rings at TX, RX")
-    for offset, value in ((0x74, 3), (0x20, 0x3000000), (0xB0, 0x100), (0x28, "lo(TX)"), (0x2C, "hi(TX)"),
-                          (0x30, "L"), (0xA0, 0), (0x20, 0x3030000)):
-        t.w(at("T", offset), value)
-    for offset, value in ((0x20, 0x3000000), (0x64, 0x100), (0x28, "lo(RX)"), (0x2C, "hi(RX)"), (0x30, "L"),
-                          (0x54, 0), (0x20, 0x3030000)):
-        t.w(at("X", offset), value)
-
-
-def queue_examples():
-    """The two tables at the end of 10.3, in absolute addresses."""
-    t = Script("v3_queue_128_0.trace", "hw-registers.md 10.3: QUE(128, 0, 8192)")
-    for address, value in ((0x06801074, 3), (0x06801020, 0x03000000), (0x068010B0, 0x100), (0x06801028, 0x12340000),
-                           (0x0680102C, 0x4000), (0x06801030, 0x2000), (0x068010A0, 0), (0x06801020, 0x03030000),
-                           (0x06821020, 0x03000000), (0x06821064, 0x100), (0x06821028, 0x12380000),
-                           (0x0682102C, 0x4000), (0x06821030, 0x2000), (0x06821054, 0), (0x06821020, 0x03030000)):
-        t.w(f"{address:X}", value)
-    t = Script("v3_queue_0_3.trace", "hw-registers.md 10.3: QUE(0, 3, 64)")
-    for address, value in ((0x82004074, 3), (0x82004020, 0x03000000), (0x820040B0, 0x100), (0x82004028, 0x40000000),
-                           (0x8200402C, 0x4000), (0x82004030, 0x40), (0x820040A0, 0), (0x82004020, 0x03030000),
-                           (0x82024020, 0x03000000), (0x82024064, 0x100), (0x82024028, 0x40000400),
-                           (0x8202402C, 0x4000), (0x82024030, 0x40), (0x82024054, 0), (0x82024020, 0x03030000)):
-        t.w(f"{address:X}", value)
 
 
 # --- 10.1, 10.2: probe and device reset -------------------------------------------------------
@@ -558,103 +420,7 @@ def remove(g):
     no_ring_id_error(t, g.udma(g.h2t(0)[0]))
 
 
-# --- 10.9: steady state -----------------------------------------------------------------------
-
-def crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
-
-
-assert crc32c(b"123456789") == 0xE3069283  # 7.5
-
-
-def message(sequence, command, payload):
-    head = bytes([sequence, command]) + (len(payload) + 8).to_bytes(2, "little")
-    crc = crc32c(head + bytes(4) + payload)
-    return head + crc.to_bytes(4, "little") + payload
-
-
-assert message(2, 1, 0x008006C84024.to_bytes(8, "little"))[4:8] == (0x70454FC8).to_bytes(4, "little")  # 7.5
-
-
-def request(t, g, sequence, command, payload):
-    """7.5 steps 1 to 5."""
-    data = message(sequence, command, payload)
-    words = [int.from_bytes(data[k:k + 4], "little") for k in range(0, len(data), 4)]
-    for k in range(0, len(words), 8):
-        t.line("host", "write", f"REQ+{k * 4:X}", *words[k:k + 8])
-    t.line("host", "write", "RESP", 0)
-    window = f"{g.window:X}"
-    for word, value in ((0x1F4, f"lo(REQ+{window})"), (0x1F0, f"hi(REQ+{window})"), (0x1FC, f"lo(RESP+{window})"),
-                        (0x1F8, f"hi(RESP+{window})"), (0x800, 1)):
-        t.w(at("M", word), value)
-    t.line("host", "poll", "RESP", f"{sequence:X}/FFFF", "1ms", "1s")
-
-
-METRIC = bytes(0x11 * (k // 4 + 1) & 0xFF for k in range(128))
-
-
-def metric(g):
-    t = Script(g.file("metric"), f"hw-registers.md 10.9 and 7.5, {g.name}: 128 bytes of metrics, sequence 2")
-    t.base("M", g.misc)
-    t.memory("REQ", REQUEST)
-    t.memory("RESP", RESPONSE)
-    for k in range(32):
-        t.w(at("M", 0x100 + k * 4), int.from_bytes(METRIC[k * 4:k * 4 + 4], "little"))
-    request(t, g, 2, 2, METRIC)
-
-
-def steady(g):
-    t = Script(g.file("steady"), f"hw-registers.md 10.9, {g.name}: power samples, metrics, counters through the mailbox")
-    t.play(g.file("bring_up"))
-    t.base("M", g.misc)
-    t.line("repeat", "4", "C")
-    t.line("wait", "50ms")
-    t.line("R", "M+0", "*")
-    for word in ("M+54",) if g.v2 else ("M+54", "M+58"):
-        t.line("expect", word, "*")
-    t.line("end")
-    t.use(g.file("metric"))
-    t.note("7.5, command 1: two words of the misc RAM by their device addresses")
-    t.memory("REQ", REQUEST)
-    t.memory("RESP", RESPONSE)
-    t.line("write", "M+C0", 0x5EED)
-    t.line("write", "M+1CC", 0xFFFFFFFF)
-    payload = b"".join((g.misc_device + word).to_bytes(8, "little") for word in (0xC0, 0x1CC))
-    request(t, g, 3, 1, payload)
-    t.line("host", "expect", "RESP", 0x000C0003, 0x5EED, 0xFFFFFFFF)
-
-
 # --- 7.6 and the [N] columns: drivers that are newer than the traces of section 10 ---------------
-
-API = {3: 7, 4: 6}  # lowest firmware version that newer drivers use the register mailbox with
-
-
-def register_request(t, g, sequence, command, payload, response, limit):
-    """7.6 steps 2 to 8; `response` is its payload."""
-    size = len(payload)
-    data = message(sequence, command, payload)
-    words = [int.from_bytes(data[k:k + 4].ljust(4, b"\0"), "little") for k in range(0, len(data), 4)]
-    for k, word in enumerate(words[2:]):
-        t.w(at("M", 0x100 + k * 4), word)
-    for word, value in ((0x1F0, words[0]), (0x1F4, words[1]), (0x1F8, 0), (0x1FC, 0), (0xF0, 1), (0x800, 1)):
-        t.w(at("M", word), value)
-    t.line("P", "M+800", 0, "1ms", limit)
-    t.r("M+1F0", (len(response) + 8) << 16 | sequence)
-    for k in range(0, len(response), 4):
-        t.r(at("M", 0x100 + k), int.from_bytes(response[k:k + 4].ljust(4, b"\0"), "little"))
-
-
-def power_profile(g):
-    t = Script(g.file("power_profile"), f"hw-registers.md 7.6, {g.name}: SET POWER PROFILE 5, sequence 2")
-    t.base("M", g.misc)
-    t.r("M+0", API[g.number])
-    register_request(t, g, 2, 3, bytes([0, 0, 0, 0, 5, 0, 0, 0]), b"", "60s")
-
 
 def newer(g):
     t = Script(g.file("newer"), f"hw-registers.md 7.6, 8.1, 3.12, 9.6, {g.name}: what later drivers do besides")
@@ -662,22 +428,22 @@ def newer(g):
     t.base("M", g.misc)
     t.use(g.file("power_profile"))
     t.note("GET DATA type 1: the profile is there; SET FEATURE: throttling notifications")
-    register_request(t, g, 3, 4, b"\x01", bytes([0, 0, 0, 0, 5, 0, 0, 0]), "10s")
-    register_request(t, g, 4, 5, b"\x01", b"", "60s")
+    mailbox.register_request(t, g, 3, 4, b"\x01", bytes([0, 0, 0, 0, 5, 0, 0, 0]), "10s")
+    mailbox.register_request(t, g, 4, 5, b"\x01", b"", "60s")
     t.note("10.2 step 15: GET DATA type 2, feature 5; the answer has 33 bytes")
-    for address, value in ((0x100, 0x502), (0x1F0, 0x000B0405), (0x1F4, crc_of(5, 4, b"\x02\x05\x00")), (0x1F8, 0),
+    for address, value in ((0x100, 0x502), (0x1F0, 0x000B0405), (0x1F4, mailbox.crc_of(5, 4, b"\x02\x05\x00")), (0x1F8, 0),
                            (0x1FC, 0), (0xF0, 1), (0x800, 1)):
         t.w(at("M", address), value)
     t.line("P", "M+800", 0, "1ms", "10s")
     t.r("M+1F0", 41 << 16 | 5)
     t.note("an unknown command is error 2, and the legacy protocol works in between")
-    for address, value in ((0x1F0, 0x00084D06), (0x1F4, crc_of(6, 0x4D, b"")), (0x1F8, 0), (0x1FC, 0), (0xF0, 1), (0x800, 1)):
+    for address, value in ((0x1F0, 0x00084D06), (0x1F4, mailbox.crc_of(6, 0x4D, b"")), (0x1F8, 0), (0x1FC, 0), (0xF0, 1), (0x800, 1)):
         t.w(at("M", address), value)
     t.line("P", "M+800", 0, "1ms", "10s")
     t.line("R", "M+1F0", "206/FFFF")
     t.memory("REQ", REQUEST)
     t.memory("RESP", RESPONSE)
-    request(t, g, 7, 2, METRIC[:8])
+    mailbox.request(t, g, 7, 2, mailbox.METRIC[:8])
     t.note("7.1, 9.6: words that later drivers read")
     for word in (0x4, 0xC, 0x30, 0x70, 0x74, 0x80, 0x84):
         t.r(at("M", word))
@@ -712,17 +478,11 @@ def newer(g):
     copy(t, g, "play", 0, 0, 1, BUFFER, 0x10000, seed=0x53)
 
 
-def crc_of(sequence, command, payload):
-    return int.from_bytes(message(sequence, command, payload)[4:8], "little")
-
-
 def write_all():
-    mask_files()
-    queue_file()
-    queue_examples()
+    engine.write_common()
     for g in GENERATIONS:
-        engine_files(g)
-        engine_script(g)
+        engine.write(g)
+        mailbox.write(g)
         probe(g)
         device_reset(g)
         special_bring_up(g)
@@ -735,12 +495,9 @@ def write_all():
         if not g.v2:
             seng_reset(g)
             election.write(g)
-            power_profile(g)
             newer(g)
         process_exit(g)
         remove(g)
-        metric(g)
-        steady(g)
 
 
 def main():

@@ -95,6 +95,7 @@ TEST(Options, Refusals) {
   refused("-r 2 allr -f 1", "argument -f/--stepfactor: must be 2 to");
   refused("-r 2 allr -b 2k -e 1k", "argument -e/--maxbytes: 1024 is less than");
   refused("-r 2 allr -t p101", "argument -t/--stats: percentile 'p101' is over 100");
+  refused("-r 2 allr -t p" + std::string(400, '9'), "argument -t/--stats: invalid choice");
   refused("-r 2 allr -t", "argument -t/--stats: expected at least one argument");
   refused("-r 2 allr --show", "ambiguous option: --show could match --show-algorithm, ");
   refused("-r 4 -b 1000 -e 1000 -d fp32 alltoall",

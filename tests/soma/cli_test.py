@@ -145,6 +145,26 @@ class CommandLine(unittest.TestCase):
         self.assert_usage(["describe", "--schedule", "allr", "--algo", "bruck"], "available: ring")
         self.assert_usage(["describe", "--schedule", "allr", "--algo", "hier"], "several nodes")
         self.assert_usage(["describe", "--svg", "x"], "--schedule")
+        for size in ("-1", "9" * 20, "k"):
+            self.assert_usage(["describe", "--schedule", "allr", "--size", size], "--size", size)
+        self.assert_usage(["describe", "--schedule", "allr", "--size", "1zb"], "--size", "zb unit")
+        self.assert_usage(["describe", "--schedule", "allr", "--ranks", "0"], "--ranks", "0")
+        self.assert_usage(["run", "--trace-limit", "-1", "--", "true"], "--trace-limit", "-1")
+
+    def test_a_full_disk(self):
+        for arguments in (["describe"], ["describe", "--timing"], ["--help"]):
+            with open("/dev/full", "w") as full:
+                ended = subprocess.run([TOOL, *arguments], stdout=full, stderr=subprocess.PIPE,
+                                       text=True, check=False, timeout=60)
+            self.assertEqual(ended.returncode, 125, arguments)
+            self.assertIn("No space left on device", ended.stderr)
+        with tempfile.TemporaryDirectory() as place:
+            link = pathlib.Path(place) / "s.svg"
+            link.symlink_to("/dev/full")
+            status, _, errors = run("describe", "--schedule", "allg", "--svg", link)
+            self.assertEqual(status, 125, errors)
+            self.assertIn("No space left on device", errors)
+            self.assertTrue(link.is_symlink())
 
     def test_describe_support(self):
         table = json.loads((DATA / "support.json").read_text())["features"]

@@ -106,9 +106,12 @@ class Sweeps(unittest.TestCase):
                 (["--ranks", "77"], "77 ranks"),
                 (["--iters", "0"], "iters"),
                 (["--resume"], "--csv"),
-                (["--csv", "/nowhere/out.csv"], "/nowhere/out.csv")):
+                (["--algo", "mesh,bruck"], "available: ring"),
+                (["--csv", "/nowhere/out.csv"], "/nowhere/out.csv"),
+                (["--html", "/nowhere/out.html"], "/nowhere/out.html"),
+                (["--svg", "/nowhere/out.svg"], "/nowhere/out.svg")):
             status, output, errors = self.sweep(*arguments)
-            self.assertIn(status, (1, 2) if "--csv" in arguments else (2,), (arguments, errors))
+            self.assertEqual(status, 1 if "nowhere" in message else 2, (arguments, errors))
             self.assertEqual(output, "", arguments)
             self.assertIn(message, errors, arguments)
             self.assertNotIn("1/", errors, arguments)

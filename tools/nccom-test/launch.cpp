@@ -19,9 +19,11 @@ namespace {
 
 constexpr const char* kRootVariable = "NEURON_RT_ROOT_COMM_ID";
 
+// A plain number of reasonable size. The steps of Slurm that are no srun (batch script, interactive
+// shell) have ids close to 2^32.
 std::optional<uint32_t> number(const char* name) {
   const char* text = ::getenv(name);
-  if (text == nullptr || *text == '\0') return std::nullopt;
+  if (text == nullptr || *text < '0' || *text > '9') return std::nullopt;
   char* end = nullptr;
   const unsigned long value = std::strtoul(text, &end, 10);
   constexpr unsigned long kMost = 1u << 20;
@@ -128,22 +130,31 @@ base::Status choose_root(const std::string& host) {
   return {};
 }
 
-bool place_of_process(std::vector<Options>* streams) {
-  constexpr std::array<std::array<const char*, 4>, 2> kLaunchers{{
-      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-       "OMPI_COMM_WORLD_LOCAL_SIZE"},
-      {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"},
+base::Result<bool> place_of_process(std::vector<Options>* streams) {
+  // The first one says that this process is a task: the shell of sbatch or salloc has the other
+  // variables of Slurm, too, but only a task of srun belongs to a numbered step.
+  constexpr std::array<std::array<const char*, 5>, 2> kLaunchers{{
+      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+       "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+      {"SLURM_STEP_ID", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"},
   }};
-  for (const auto& names : kLaunchers) {
-    const auto process = number(names[0]);
-    const auto processes = number(names[1]);
+  for (const auto& [task, rank, size, local_rank, local_size] : kLaunchers) {
+    if (!number(task)) continue;
+    const auto process = number(rank);
+    const auto processes = number(size);
     if (!process || !processes || *processes == 0 || *process >= *processes) continue;
-    const uint32_t ranks = streams->front().ranks / *processes;
+    const uint32_t all = streams->front().ranks;
+    const uint32_t ranks = all / *processes;
+    if (all % *processes != 0) {
+      return base::Error{base::Fault::kUsage, 2, "nccom-test",
+                         "argument -r/--nworkers: " + std::to_string(all) + " ranks for the " +
+                             std::to_string(*processes) + " tasks of " + size};
+    }
     for (Options& o : *streams) {
       o.rank_start = *process * ranks;
       o.local_ranks = ranks;
     }
-    choose_cores(number(names[2]).value_or(0), number(names[3]).value_or(1), ranks);
+    choose_cores(number(local_rank).value_or(0), number(local_size).value_or(1), ranks);
     return true;
   }
   return false;

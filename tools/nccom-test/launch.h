@@ -12,8 +12,9 @@
 
 namespace nccom {
 
-// The place of this process among those that mpirun or srun has started; false if neither has.
-bool place_of_process(std::vector<Options>* streams);
+// The place of this process among those that mpirun or srun has started; false if neither has. All
+// have equally many ranks: a usage error otherwise.
+base::Result<bool> place_of_process(std::vector<Options>* streams);
 
 // Where the ranks meet (NEURON_RT_ROOT_COMM_ID) unless the environment says so: a free port of
 // `host`, which must be this one.

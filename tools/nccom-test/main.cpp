@@ -4,8 +4,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <exception>
 #include <functional>
 
+#include "base/file.h"
 #include "bench.h"
 #include "collector.h"
 #include "console.h"
@@ -205,26 +207,38 @@ int take_part(std::vector<Options> streams, const Console& console, const char* 
   return run.run(measure, &*reporter);
 }
 
-}  // namespace
-}  // namespace nccom
-
-int main(int argc, char** argv) {
-  nccom::Parsed parsed = nccom::parse({argv + 1, argv + argc});
+int command(int argc, char** argv) {
+  Parsed parsed = parse({argv + 1, argv + argc});
   if (!parsed.proceed) {
     std::fputs(parsed.text.c_str(), parsed.exit_code == 0 ? stdout : stderr);
     return parsed.exit_code;
   }
-  const nccom::Options& o = parsed.streams.front();
-  const bool placed = nccom::place_of_process(&parsed.streams);
+  const Options& o = parsed.streams.front();
+  const auto place = place_of_process(&parsed.streams);
+  if (!place) return complain(place.error());
+  const bool placed = *place;
   const bool elsewhere = o.nodes > 1 || o.slurm || !o.hosts.empty();
   const bool leads = !placed && elsewhere && o.local_ranks == o.ranks;
-  const auto console = nccom::Console::open(o, leads);
-  if (!console) return nccom::complain(console.error());
+  const auto console = Console::open(o, leads);
+  if (!console) return complain(console.error());
   if (o.matrix)
-    return leads ? nccom::start_all(o, {argv, argv + argc})
-                 : nccom::run_matrix({argv + 1, argv + argc}, o);
-  nccom::choose_seed(&parsed.streams);
-  if (leads) return nccom::lead(std::move(parsed.streams), *console, {argv, argv + argc});
-  const char* collector = placed ? std::getenv(nccom::kCollector) : nullptr;
-  return nccom::take_part(std::move(parsed.streams), *console, collector);
+    return leads ? start_all(o, {argv, argv + argc}) : run_matrix({argv + 1, argv + argc}, o);
+  choose_seed(&parsed.streams);
+  if (leads) return lead(std::move(parsed.streams), *console, {argv, argv + argc});
+  const char* collector = placed ? std::getenv(kCollector) : nullptr;
+  return take_part(std::move(parsed.streams), *console, collector);
+}
+
+}  // namespace
+}  // namespace nccom
+
+int main(int argc, char** argv) {
+  try {
+    const int code = nccom::command(argc, argv);
+    const base::Status printed = base::flush_stdout();
+    return printed || code != 0 ? code : nccom::complain(printed.error());
+  } catch (const std::exception& error) {  // out of memory, or a defect
+    std::fprintf(stderr, "nccom-test: %s\n", error.what());
+    return 1;
+  }
 }

@@ -13,56 +13,8 @@ namespace {
 
 constexpr const char* kProgram = "nccom-test";
 constexpr uint64_t kMostSizes = 100000;  // in one table
+constexpr size_t kLongestStat = 16;      // "p99.9" and more digits than anyone needs
 constexpr uint32_t kMaxChannels = 4;     // of a ring permute (collectives.md 1.5)
-
-struct OperationName {
-  const char* full;
-  const char* brief;
-  Operation operation;
-};
-constexpr OperationName kOperations[] = {
-    {"all_reduce", "allr", Operation::kAllReduce},
-    {"all_gather", "allg", Operation::kAllGather},
-    {"all_gatherv", "allgv", Operation::kAllGatherV},
-    {"reduce_scatter", "redsct", Operation::kReduceScatter},
-    {"reduce_scatterv", "redsctv", Operation::kReduceScatterV},  // ours
-    {"sendrecv", "sendrecv", Operation::kSendRecv},
-    {"alltoall", "alltoall", Operation::kAllToAll},
-    {"alltoallv", "alltoallv", Operation::kAllToAllV},
-    {"permute", "permute", Operation::kPermute},
-    {"broadcast", "bcast", Operation::kBroadcast},
-    {"reduce", "reduce", Operation::kReduce},
-    {"barrier", "barrier", Operation::kBarrier},
-    {"permute_reduce", "permred", Operation::kPermuteReduce},
-    {"permute_implicit", "permimp", Operation::kPermuteImplicit},
-    {"permute_reduce_implicit", "permredimp", Operation::kPermuteReduceImplicit},
-};
-
-const OperationName& name_of(Operation operation) {
-  return *std::find_if(std::begin(kOperations), std::end(kOperations),
-                       [&](const OperationName& o) { return o.operation == operation; });
-}
-
-using contract::DType;
-constexpr DataType kTypes[] = {
-    {"uint8", DType::kUint8, "uint8"},    {"int8", DType::kInt8, "int8"},
-    {"fp8", DType::kFp8E4, "float8e4"},   {"fp8e4", DType::kFp8E4, "float8e4"},
-    {"uint16", DType::kUint16, "uint16"}, {"int16", DType::kInt16, "int16"},
-    {"fp16", DType::kFp16, "float16"},    {"bf16", DType::kBf16, "bfloat16"},
-    {"uint32", DType::kUint32, "uint32"}, {"int32", DType::kInt32, "int32"},
-    {"fp32", DType::kFp32, "float32"},    {"fp8e3", DType::kFp8E3, "float8e3"},
-    {"fp8e5", DType::kFp8E5, "float8e5"}, {"uint64", DType::kUint64, "uint64"},
-    {"int64", DType::kInt64, "int64"},
-};
-
-struct ReductionName {
-  const char* name;
-  contract::ReduceOp code;
-};
-constexpr ReductionName kReductions[] = {{"add", contract::ReduceOp::kAdd},
-                                         {"max", contract::ReduceOp::kMax},
-                                         {"min", contract::ReduceOp::kMin},
-                                         {"fma", contract::ReduceOp::kFma}};
 
 bool is_stat(const std::string& text) {
   if (text == "avg") return true;
@@ -70,6 +22,12 @@ bool is_stat(const std::string& text) {
   return std::all_of(text.begin() + 1, text.end(),
                      [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; }) &&
          std::count(text.begin(), text.end(), '.') <= 1 && text != "p.";
+}
+
+std::string invalid_choice(const std::string& value, const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
+  return "invalid choice: '" + value + "' (choose from " + text + ")";
 }
 
 class Parser {
@@ -167,8 +125,7 @@ class Parser {
   // The operation may stand behind a list of values.
   static bool belongs(const Switch& s, const std::string& word) {
     if (std::string(s.full) == "--stats") return is_stat(word);
-    return std::none_of(std::begin(kOperations), std::end(kOperations),
-                        [&](const OperationName& o) { return word == o.full || word == o.brief; });
+    return !operation_of(word);
   }
 
   void collect(const Switch& s, std::vector<std::string>* values) {
@@ -364,26 +321,15 @@ class Parser {
   }
 
   void datatype(const Switch& s, const std::string& value) {
-    for (const DataType& type : kTypes) {
-      if (value == type.name) {
-        options_.dtype = type;
-        return;
-      }
-    }
-    std::string choices;
-    for (const DataType& type : kTypes) {
-      choices += (choices.empty() ? "'" : ", '") + std::string(type.name) + "'";
-    }
-    error(s, "invalid choice: '" + value + "' (choose from " + choices + ")");
+    const auto type = type_of(value);
+    if (!type) return error(s, invalid_choice(value, type_names()));
+    options_.dtype = *type;
   }
 
   void reduction(const Switch& s, const std::string& value) {
-    for (const ReductionName& known : kReductions) {
-      if (value != known.name) continue;
-      options_.reduction = known.code;
-      return;
-    }
-    error(s, "invalid choice: '" + value + "' (choose from 'add', 'max', 'min', 'fma')");
+    const auto reduction = reduction_of(value);
+    if (!reduction) return error(s, invalid_choice(value, reduction_names()));
+    options_.reduction = *reduction;
   }
 
   void check(const Switch& s, const std::string& value) {
@@ -392,7 +338,7 @@ class Parser {
     } else if (value == "all_ones") {
       options_.check = Check::kAllOnes;
     } else {
-      error(s, "invalid choice: '" + value + "' (choose from 'random', 'all_ones')");
+      error(s, invalid_choice(value, {"random", "all_ones"}));
     }
   }
 
@@ -401,7 +347,7 @@ class Parser {
     for (const std::string& value : values) {
       Stat stat;
       stat.text = value;
-      if (!is_stat(value))
+      if (!is_stat(value) || value.size() > kLongestStat)
         return error(s, "invalid choice: '" + value + "' (choose from avg, pNN)");
       if (value != "avg") stat.percentile = std::stod(value.substr(1));
       if (stat.percentile > 100) return error(s, "percentile '" + value + "' is over 100");
@@ -410,20 +356,11 @@ class Parser {
   }
 
   void choose_operation() {
-    std::string choices;
-    for (const OperationName& known : kOperations) {
-      if (operation_ == known.full || operation_ == known.brief) {
-        options_.operation = known.operation;
-        return;
-      }
-      for (const char* name : {known.full, known.brief}) {
-        const std::string quoted = std::string("'") + name + "'";
-        if (choices.find(quoted) == std::string::npos) {
-          choices += (choices.empty() ? "" : ", ") + quoted;
-        }
-      }
+    const auto operation = operation_of(operation_);
+    if (!operation) {
+      return error("argument operation: " + invalid_choice(operation_, operation_names()));
     }
-    error("argument operation: invalid choice: '" + operation_ + "' (choose from " + choices + ")");
+    options_.operation = *operation;
   }
 
   void finish() {
@@ -588,14 +525,6 @@ Parsed parse(const std::vector<std::string>& arguments) {
     return Parsed{false, 2, usage() + kProgram + ": error: " + agreed.error().what + "\n", {}};
   all.proceed = true;
   return all;
-}
-
-const char* long_name(Operation operation) {
-  return name_of(operation).full;
-}
-
-const char* short_name(Operation operation) {
-  return name_of(operation).brief;
 }
 
 }  // namespace nccom

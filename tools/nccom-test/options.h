@@ -1,6 +1,5 @@
 // Command line of nccom-test (tools.md 2.2 to 2.5): parsed values, and errors in argparse style.
-// Own options, not published: --gib and those that begin with --x-. Own operations: broadcast and
-// all behind it. Own types: fp8e3, fp8e5, uint64, int64.
+// Own options, not published: --gib and those that begin with --x-.
 #pragma once
 
 #include <cstdint>
@@ -8,39 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "arch/contract/descriptor.h"
 #include "base/error.h"
 #include "inputs.h"
+#include "operations.h"
 #include "sbuf.h"
 #include "variable.h"
 
 namespace nccom {
 
-enum class Operation {
-  kAllReduce,
-  kAllGather,
-  kReduceScatter,
-  kAllToAll,
-  kPermute,
-  kSendRecv,
-  kBroadcast,
-  kReduce,
-  kBarrier,
-  kPermuteReduce,
-  kPermuteImplicit,
-  kPermuteReduceImplicit,
-  kAllGatherV,
-  kReduceScatterV,
-  kAllToAllV,
-};
-bool variable_size(Operation operation);
 enum class Check { kOff, kRandom, kAllOnes };
-
-struct DataType {
-  const char* name;  // as printed in the `type` column
-  contract::DType code;
-  const char* neff_name;  // as written in programs
-};
 
 struct Stat {
   std::string text = "avg";
@@ -122,18 +97,6 @@ struct Parsed {
   std::vector<Options> streams;
 };
 Parsed parse(const std::vector<std::string>& arguments);
-
-const char* long_name(Operation operation);
-const char* short_name(Operation operation);
-
-// The operation folds inputs.
-bool reduces(Operation operation);
-// Data moves along the edges of a ring that the runtime chooses.
-bool ring_permute(Operation operation);
-// Broadcast, reduce.
-bool rooted(Operation operation);
-// Two sources: the first and the second half of the input of every part.
-bool two_sources(Operation operation);
 
 // Sizes of the run, each a whole number of elements, and of ranks x elements where the operation
 // splits the buffer (rounded up).

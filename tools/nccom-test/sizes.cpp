@@ -1,4 +1,4 @@
-// What operations are made of: sizes, parts, buffers.
+// Sizes of operations, of their parts and buffers.
 #include <algorithm>
 #include <numeric>
 
@@ -27,37 +27,6 @@ uint64_t unit_of(const Options& o) {
 }
 
 }  // namespace
-
-bool reduces(Operation operation) {
-  switch (operation) {
-    case Operation::kAllReduce:
-    case Operation::kReduceScatter:
-    case Operation::kReduceScatterV:
-    case Operation::kReduce:
-    case Operation::kPermuteReduce:
-    case Operation::kPermuteReduceImplicit:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool variable_size(Operation operation) {
-  return operation == Operation::kAllGatherV || operation == Operation::kReduceScatterV ||
-         operation == Operation::kAllToAllV;
-}
-
-bool ring_permute(Operation operation) {
-  return operation == Operation::kPermuteImplicit || operation == Operation::kPermuteReduceImplicit;
-}
-
-bool rooted(Operation operation) {
-  return operation == Operation::kBroadcast || operation == Operation::kReduce;
-}
-
-bool two_sources(Operation operation) {
-  return operation == Operation::kPermuteReduce || operation == Operation::kPermuteReduceImplicit;
-}
 
 std::vector<uint64_t> size_list(const Options& o) {
   if (o.operation == Operation::kBarrier) return {0};  // moves nothing

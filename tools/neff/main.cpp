@@ -5,6 +5,7 @@
 #include <iostream>
 #include <random>
 
+#include "base/file.h"
 #include "neff_loader/asm.h"
 #include "neff_loader/neff.h"
 #include "neff_loader/pack.h"
@@ -219,7 +220,11 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    const int code = run(argc, argv);
+    const base::Status printed = base::flush_stdout();
+    if (printed || code != 0) return code;
+    std::fprintf(stderr, "neff: %s\n", printed.error().message().c_str());
+    return 1;
   } catch (const std::exception& e) {  // out of memory, or a defect
     std::fputs(e.what(), stderr);
     return 1;

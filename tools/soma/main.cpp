@@ -2,9 +2,12 @@
 #include <CLI/CLI.hpp>
 #include <exception>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "arch/config/names.h"
+#include "base/file.h"
+#include "tools/soma/conclude.h"
 #include "tools/soma/options.h"
 #include "tools/soma/sweep.h"
 
@@ -12,7 +15,20 @@ namespace soma {
 namespace {
 
 constexpr size_t kSuggestions = 6;
+constexpr uint32_t kMaxRanks = 1u << 20;
 constexpr uint64_t kMaxAfterUs = 1'000'000'000;  // of simulated time
+
+// Before the parser reads a size: it wraps a sign and cuts what does not fit. A unit may follow.
+CLI::Validator plain_number() {
+  constexpr size_t kDigits = 18;
+  return CLI::Validator(
+      [](const std::string& text) -> std::string {
+        const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+        if (digits != 0 && digits <= kDigits) return {};
+        return "'" + text + "' is not a number of at most 18 digits";
+      },
+      "");
+}
 
 void add_device_options(CLI::App& app, MachineOptions& options) {
   app.add_option("--platform", options.platform, "name of a platform or path of a .json file")
@@ -24,6 +40,7 @@ void add_device_options(CLI::App& app, MachineOptions& options) {
   app.add_option("--log", options.log, "LEVEL or PATTERN=LEVEL, comma-separated");
   app.add_option("--trace", options.trace, "write a Perfetto trace to this file");
   app.add_option("--trace-limit", options.trace_limit, "its largest size in bytes")
+      ->transform(plain_number())
       ->capture_default_str();
 }
 
@@ -220,9 +237,11 @@ class CommandLine {
     CLI::Option* schedule = describe_->add_option(
         "--schedule", o.operation, "a collective (all_reduce, ...): who moves what in which order");
     const auto add = [&](CLI::Option* option) { option->needs(schedule); };
-    add(describe_->add_option("--ranks", o.ranks, "the first N ranks; default: all"));
+    add(describe_->add_option("--ranks", o.ranks, "the first N ranks; default: all")
+            ->check(CLI::Range(1u, kMaxRanks)));
     add(describe_->add_option("--size", o.size, "bytes of the longer buffer (k, M, G: 1024)")
             ->transform(CLI::AsSizeValue(false))
+            ->transform(plain_number())
             ->capture_default_str());
     add(describe_->add_option("--algo", o.algorithm, "instead of the selected algorithm"));
     add(describe_->add_option("--lnc", o.lnc, "physical cores per rank"));
@@ -291,7 +310,13 @@ class CommandLine {
 
 int main(int argc, char** argv) {
   try {
-    return soma::CommandLine().execute(argc, argv);
+    const int code = soma::CommandLine().execute(argc, argv);
+    const base::Status printed = base::flush_stdout();
+    if (printed || code != 0) return code;
+    return soma::fail(printed.error());
+  } catch (const std::system_error& error) {  // printing failed
+    soma::complain(error.what());
+    return soma::exit_code(base::Fault::kIo);
   } catch (const std::exception& error) {
     soma::complain(error.what());
     return soma::exit_code(base::Fault::kInternal);

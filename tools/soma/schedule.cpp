@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <deque>
-#include <fstream>
 #include <map>
 
+#include "base/file.h"
 #include "runtime/collectives/schedule/algorithms.h"
 #include "runtime/collectives/schedule/ports.h"
 #include "runtime/collectives/schedule/select.h"
@@ -202,9 +202,8 @@ base::Status describe(const config::Platform& platform, const ScheduleOptions& o
   print_links(schedule, *group);
   if (options.steps) fmt::print("{}", ccl::print(schedule));
   if (!options.svg.empty()) {
-    std::ofstream file(options.svg);
-    file << ccl::to_svg(schedule);
-    if (!file.flush()) return base::Error{base::Fault::kIo, 0, options.svg, "cannot be written"};
+    const base::Status written = base::replace_file(options.svg, ccl::to_svg(schedule));
+    if (!written) return written;
   }
   if (effort(schedule) > kMaxVerified) {
     fmt::print("  not verified: too many steps\n");
@@ -222,8 +221,9 @@ int describe_schedule(const config::Platform& platform, const ScheduleOptions& o
   base::Status status = describe(platform, options);
   if (status) return 0;
   complain(status.error().message());
-  return status.error().fault == base::Fault::kInternal ? exit_code(base::Fault::kInternal)
-                                                        : kExitUsage;
+  const base::Fault fault = status.error().fault;
+  const bool ours = fault == base::Fault::kInternal || fault == base::Fault::kIo;
+  return ours ? exit_code(fault) : kExitUsage;
 }
 
 }  // namespace soma

@@ -1,12 +1,18 @@
 #include "tools/soma/sweep.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 
 #include "arch/config/embedded.h"
+#include "base/fd.h"
+#include "base/file.h"
 #include "tools/soma/options.h"
 #include "tools/soma/sweep_data.h"
 #include "tools/soma/sweep_grid.h"
@@ -26,11 +32,20 @@ bool write(const std::string& path, const std::string& text) {
     fmt::print("{}", text);
     return true;
   }
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) complain(path + ": cannot write");
-  return static_cast<bool>(file);
+  const base::Status written = base::replace_file(path, text);
+  if (!written) complain(written.error().message());
+  return written.ok();
+}
+
+// Leaves the file as it is.
+bool can_write(const std::string& path) {
+  base::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd.valid() && errno == ENOENT) {
+    fd.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (fd.valid()) ::unlink(path.c_str());
+  }
+  if (!fd.valid()) complain(path + ": cannot write: " + std::strerror(errno));
+  return fd.valid();
 }
 
 bool is_file(const std::string& path) {
@@ -71,6 +86,9 @@ class Sweep {
     }
     // A place that cannot be written is known before the work, and a killed sweep leaves its
     // points.
+    for (const std::string& path : {o_.html, o_.svg}) {
+      if (is_file(path) && !can_write(path)) return 1;
+    }
     const auto keep = [&] {
       return !is_file(o_.csv) || write(o_.csv, sweep_csv(series_of(*grid)));
     };

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "arch/config/platform.h"
+#include "runtime/collectives/schedule/select.h"
 #include "tools/nccom-test/options.h"
 #include "tools/soma/options.h"
 
@@ -105,6 +106,10 @@ base::Status check_settings(const std::string& platform, const std::vector<std::
   return {};
 }
 
+std::string algorithm_setting(const std::string& operation, const std::string& algorithm) {
+  return operation + ":" + algorithm;
+}
+
 class Grid {
  public:
   Grid(const SweepOptions& options, Sizes sizes, std::vector<std::vector<std::string>> settings)
@@ -140,6 +145,10 @@ class Grid {
     SweepSeries& s = of.series;
     for (const std::string& operation : o_.operations) {
       s.operation = operation;
+      for (const std::string& algorithm : o_.algorithms) {
+        const auto known = ccl::parse_overrides(algorithm_setting(operation, algorithm));
+        if (!known) return known.error();
+      }
       for (const std::string& type : o_.datatypes) {
         s.datatype = type;
         const auto sizes = sizes_of(o_, s, sizes_);
@@ -178,7 +187,7 @@ std::vector<std::string> environment_of(const SweepSeries& s) {
     out.push_back(name + "=" + value);
   };
   set("NEURON_LOGICAL_NC_CONFIG", std::to_string(s.lnc));
-  if (!s.algorithm.empty()) set("NCCOM_CC_ALGO", s.operation + ":" + s.algorithm);
+  if (!s.algorithm.empty()) set("NCCOM_CC_ALGO", algorithm_setting(s.operation, s.algorithm));
   return out;
 }
 

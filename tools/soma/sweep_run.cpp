@@ -192,7 +192,10 @@ class Pool {
     if (failed || !scratch_.valid()) return base::errno_error("sweep", "a directory for the runs");
     while (true) {
       while (stopped_by_ == 0 && next_ < points_.size() && running_.size() < most_) {
-        if (const base::Status started = start_next(); !started) return started.error();
+        const base::Status started = start_next();
+        if (started) continue;
+        if (running_.empty()) return started.error();
+        most_ = running_.size();  // what the host bears
       }
       if (running_.empty()) return stopped_by_;
       const int number = signals_.wait();

@@ -10,10 +10,10 @@
 
 #include <array>
 #include <chrono>
-#include <fstream>
 #include <string>
 #include <thread>
 
+#include "base/file.h"
 #include "sim/report.h"
 #include "tools/soma/conclude.h"
 #include "tools/soma/control.h"
@@ -179,14 +179,10 @@ int exec(const ExecOptions& options) {
   if (options.report.empty()) return code;
   const auto report = ask(running->directory, "report");
   if (!report) return fail(report.error());
-  std::ofstream file(options.report, std::ios::binary | std::ios::trunc);
-  file << *report;
-  file.close();
-  if (!file) {
-    complain(options.report + ": cannot write the report");
-    return code != 0 ? code : exit_code(base::Fault::kIo);
-  }
-  return code;
+  const base::Status written = base::replace_file(options.report, *report);
+  if (written) return code;
+  complain(written.error().message());
+  return code != 0 ? code : exit_code(base::Fault::kIo);
 }
 
 int fault(const FaultOptions& options) {
