@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-SECONDS = 900
+SECONDS = 1800
 SIZE = "8kb"
 
 # Platform, LNC, then ranks (on instances): one device, several, all, several instances.
