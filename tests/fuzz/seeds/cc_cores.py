@@ -63,6 +63,8 @@ def blocks():
     yield 'bytes', program(loop, [block(dtype=INT8, first=1, least=128)], [999, 0, 1], ring=4)
     yield 'two', program(tiles(0) + tiles(1)[2:4] + [record(DONE)],
                          [block(), block(3, completion=SEMAPHORES + 4)], [50, 0, 0, 2000, 0, 0])
+    yield 'bounds_twice', program(tiles() + tiles()[2:4] + [record(DONE)], [block()], [1001, 0, 0],
+                                  triggers=2)
     good = block()
     for name, offset, value in (('engines', 80, 0), ('many', 80, 17), ('shift', 81, 31),
                                 ('first', 82, 2), ('pieces', 83, 0), ('type', 84, 0),
@@ -86,7 +88,9 @@ def control():
     yield 'for_ever', program([record(MOV, 1, a=3), record(BRANCH_LESS, 1, a=2, b=3)])
     yield 'away', program([record(MOV, 1, a=3), record(BRANCH_LESS, 0xFFFFFFFF, a=2, b=3)])
     yield 'last', program([record(BRANCH, 4095)])
-    yield 'registers', program([record(BRANCH_LESS, 0, a=16, b=255)])
+    for name, op in (('less', BRANCH_LESS), ('block', BLOCK)):
+        yield f'register_a_{name}', program([record(op, 32, MEMORY, a=255)], [block()])
+        yield f'register_b_{name}', program([record(op, 32, MEMORY, b=255)], [block()])
     yield 'threads', program(
         [record(FORK, 3), record(SEM_WAIT, 1, 9, flags=SUBTRACT), record(DONE, 1, SEMAPHORES)] +
         tiles() + [record(SEM_ADD, 1, SEMAPHORES + 36), record(END)], [block()], [300, 0, 0])
