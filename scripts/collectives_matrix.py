@@ -80,9 +80,10 @@ algorithm. The algorithm was forced (`NCCOM_CC_ALGO`); what the library chooses 
 platforms) with the same algorithms; what ran if not all that ran in device memory. Other operations
 have no SBUF form (`collectives.md`).
 
-"variable sizes": {variable}, each with equal blocks and with blocks of every length from
-0 to the equal share, in another order and with gaps; the first two also with receive displacements
-and known receive counts. What the device writes into the metadata was checked too.
+"variable sizes": {variable}, each with equal blocks and with blocks of
+every length from 0 to the equal share, in another order and with gaps; the first two also with
+receive displacements and known receive counts. What the device writes into the metadata was checked
+too.
 
 """
 
