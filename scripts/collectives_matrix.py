@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Every collective with every algorithm on every platform, with checked data:
-collectives_matrix.py BUILD_DIR OUTPUT.md [--check] [PLATFORM...].
+"""Every collective with every algorithm on every platform, in device memory and in SBUF, with
+checked data:
+
+    collectives_matrix.py BUILD_DIR OUTPUT.md [--check] [PLATFORM...].
 
 Runs `nccom-test --x-matrix` for the groups below and writes what ran and what the library refused,
 with its reason. --check compares with the file instead of writing it, for the platforms named or
@@ -14,7 +16,7 @@ import subprocess
 import sys
 import time
 
-SECONDS = 900
+SECONDS = 1800
 SIZE = "8kb"
 
 # Platform, LNC, then ranks (on instances): one device, several, all, several instances.
@@ -53,6 +55,10 @@ LETTERS = {"ring": "R", "mesh": "M", "rdh": "D", "kangaring": "K", "hier": "H", 
 COLUMNS = ["all_reduce", "all_gather", "reduce_scatter", "alltoall"]
 OTHERS = ["permute", "sendrecv", "permute_reduce", "permute_implicit", "permute_reduce_implicit",
           "broadcast", "reduce", "barrier"]
+SBUF = ["all_reduce", "all_gather", "reduce_scatter"]
+VARIABLE = ["all_gatherv", "alltoallv", "reduce_scatterv"]
+HEADINGS = ["Platform", "LNC", "Ranks (on instances)", *COLUMNS, "others", "in SBUF",
+            "variable sizes"]
 
 HEAD = """\
 # Collectives: what runs where
@@ -70,6 +76,15 @@ P pairwise; a dash: not for this group, for the reasons below. "others": {others
 algorithm. The algorithm was forced (`NCCOM_CC_ALGO`); what the library chooses by itself is in
 `collectives.md`.
 
+"in SBUF": {sbuf} between tensors in SBUF (as `--sb2sb`, here on all
+platforms) with the same algorithms; what ran if not all that ran in device memory. Other operations
+have no SBUF form (`collectives.md`).
+
+"variable sizes": {variable}, each with equal blocks and with blocks of
+every length from 0 to the equal share, in another order and with gaps; the first two also with
+receive displacements and known receive counts. What the device writes into the metadata was checked
+too.
+
 """
 
 ROW = re.compile(r"^(\w+) +(\w+) +(ok|refused|FAILED) +(.*)$")
@@ -77,7 +92,7 @@ LOG = re.compile(r" ERROR +NRT:nrt_\w+ +(?:Unsupported: )?collectives: (.*) \(st
 
 
 def run(build, platform, lnc, group):
-    """[(operation, algorithm, verdict, detail)] of one group."""
+    """[(operation, algorithm or kind of blocks, verdict, detail)] of one group."""
     ranks, _, nodes = group.partition("/")
     command = [build / "bin/soma", "run", "--platform", platform, "--", build / "bin/nccom-test", "-r",
                ranks, "-N", nodes or "1", "-b", SIZE, "-e", SIZE, "-d", "fp32", "-n", "2", "-w", "0",
@@ -93,7 +108,8 @@ def run(build, platform, lnc, group):
             operation, algorithm, verdict, detail = found.groups()
             rows.append((operation, algorithm, verdict, reason if verdict == "refused" else detail))
             reason = ""
-    complete = {row[0] for row in rows} == {*COLUMNS, *OTHERS}
+    wanted = {*COLUMNS, *OTHERS, *(name + "_sbuf" for name in SBUF), *VARIABLE}
+    complete = {row[0] for row in rows} == wanted
     bad = [row for row in rows if row[2] == "FAILED" or row[2:] == ("refused", "")]
     if done.returncode != 0 or bad or not complete:
         sys.exit(f"{platform} LNC {lnc}, {group} ranks: exit code {done.returncode}\n{bad}\n"
@@ -106,10 +122,17 @@ def cell(rows, operation):
     return "".join(algorithms)
 
 
-def others(rows):
-    """What refused among the operations with one algorithm."""
-    refused = [row[0] for row in rows if row[0] in OTHERS and row[2] != "ok"]
-    return "all" if not refused else "not " + ", ".join(refused)
+def refused(rows, operations):
+    """What of operations without a cell of their own was refused: "all" ran, or "not ..."."""
+    names = [f"{row[0]} {row[1]}" for row in rows if row[0] in operations and row[2] != "ok"]
+    return "all" if not names else "not " + ", ".join(names)
+
+
+def in_sbuf(rows):
+    """The cells of operations in SBUF, where they differ from those in device memory."""
+    differ = [f"{operation} {there}" for operation in SBUF
+              if (there := cell(rows, operation + "_sbuf")) != cell(rows, operation)]
+    return "the same" if not differ else ", ".join(differ)
 
 
 def place(platform, lnc, group):
@@ -121,19 +144,23 @@ def tables(results):
     lines, reasons = {}, collections.defaultdict(lambda: collections.defaultdict(set))
     for key, rows in results.items():
         cells = [cell(rows, operation) for operation in COLUMNS]
-        lines[key] = f"| {place(*key)} | " + " | ".join(cells) + f" | {others(rows)} |"
+        cells += [refused(rows, OTHERS), in_sbuf(rows), refused(rows, VARIABLE)]
+        lines[key] = f"| {place(*key)} | " + " | ".join(cells) + " |"
         for operation, algorithm, verdict, detail in rows:
             if verdict == "refused":
-                reasons[re.sub(r"\b\d{2,}\b", "N", detail)][operation].add(key)
+                reason = re.sub(r"\b\d{2,}\b", "N", detail)
+                reasons[reason][operation.removesuffix("_sbuf")].add(key)
     return lines, reasons
 
 
 def document(results):
     lines, reasons = tables(results)
-    out = [HEAD.format(size=SIZE, others=", ".join(OTHERS)).rstrip(), "",
-           "| Platform | LNC | Ranks (on instances) | all_reduce | all_gather | reduce_scatter "
-           "| alltoall | others |", "|---|---|---|---|---|---|---|---|", *lines.values(),
-           *(f"| {place(*key)} | too large to run here: half a minute and more per operation | | | | |" for key in TOO_LARGE), "",
+    empty = " |" * (len(HEADINGS) - 4)
+    out = [HEAD.format(size=SIZE, others=", ".join(OTHERS), sbuf=", ".join(SBUF),
+                       variable=", ".join(VARIABLE)).rstrip(), "",
+           "| " + " | ".join(HEADINGS) + " |", "|---" * len(HEADINGS) + "|", *lines.values(),
+           *(f"| {place(*key)} | too large to run here: half a minute and more per operation |{empty}"
+             for key in TOO_LARGE), "",
            "## Refused", "", "| Reason | Operations | Groups |", "|---|---|---|"]
     for reason in sorted(reasons):
         operations = reasons[reason]

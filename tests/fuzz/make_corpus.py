@@ -9,6 +9,7 @@ A seed reaches a deep state; the fuzzer bends it.
 import sys
 from pathlib import Path
 
+from seeds.cc_cores import cc_seeds
 from seeds.descriptors import descriptor_seeds
 from seeds.device_nodes import node_seeds
 from seeds.front_ends import remote_pci_seeds, vfio_user_seeds
@@ -20,7 +21,7 @@ def main():
         sys.exit(__doc__)
     for target, seeds in (('register', register_seeds), ('descriptor', descriptor_seeds),
                           ('remote_pci', remote_pci_seeds), ('vfio_user', vfio_user_seeds),
-                          ('node', node_seeds)):
+                          ('node', node_seeds), ('cc', cc_seeds)):
         folder = Path(sys.argv[1]) / target
         folder.mkdir(parents=True, exist_ok=True)
         for name, seed in seeds():

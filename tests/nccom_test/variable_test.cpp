@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
+#include <set>
 #include <sstream>
 
 #include "tools/nccom-test/golden.h"
@@ -29,6 +31,12 @@ class Variable : public ::testing::Test {
     words.push_back(option);
     words.push_back(path_);
     return parse(words);
+  }
+  static Options parsed(const std::string& line) {
+    std::istringstream in(line);
+    const Parsed p = parse({std::istream_iterator<std::string>(in), {}});
+    EXPECT_TRUE(p.proceed) << p.text;
+    return p.proceed ? p.streams.front() : Options();
   }
   Options good(const std::string& line, const std::string& json) {
     const Parsed p = parse_with(line, json);
@@ -166,6 +174,32 @@ TEST_F(Variable, Groups) {
                          R"({"metadata": [{"send_counts": [2, 1], "send_displs": [0, 2]}]})");
   EXPECT_EQ(o.group_ranks(), 2u);
   EXPECT_EQ(metadata_words(o, 3, 4).size(), 6u);
+}
+
+// What --x-matrix sends keeps to the rules, has blocks of every length, and differs by rank.
+TEST_F(Variable, UnevenBlocks) {
+  for (const char* operation : {"alltoallv", "allgv", "redsctv"}) {
+    for (const bool placed : {false, true}) {
+      Options o = parsed(std::string("-r 8 -d fp32 -b 320 -e 320 --data-parallel-dimension 4 ") +
+                         operation);
+      const bool reduces = o.operation == Operation::kReduceScatterV;
+      if (reduces && placed) continue;
+      o.metadata = uneven_metadata(o, 320, placed);  // equal blocks have 20 elements
+      const base::Status status = check_metadata(o);
+      EXPECT_TRUE(status) << status.error().message();
+      EXPECT_EQ(o.metadata.size(), reduces ? 1u : 8u);
+      EXPECT_EQ(receive_counts_known(o), placed);
+      EXPECT_EQ(has_receive_displacements(o), placed);
+      EXPECT_LE(least_size(o), placed ? 352u : 320u);
+      std::set<uint32_t> lengths;
+      for (const RankSizes& entry : o.metadata) {
+        lengths.insert(entry.send_counts.begin(), entry.send_counts.end());
+      }
+      EXPECT_EQ(*lengths.begin(), 0u);
+      EXPECT_LE(*lengths.rbegin(), 20u);
+      EXPECT_GE(lengths.size(), 4u);
+    }
+  }
 }
 
 TEST_F(Variable, ExpectedData) {

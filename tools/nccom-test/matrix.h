@@ -1,5 +1,6 @@
-// --x-matrix: every fixed-size operation with every algorithm that could do it, data checked, in
-// one process. A line each: the time, or that the runtime refused it; its log says why.
+// --x-matrix: every operation with every algorithm that could do it, those for SBUF also there
+// (named ..._sbuf), and those of variable size with three kinds of blocks, data checked, in one
+// process. A line each: the time, or that the runtime refused it; its log says why.
 #pragma once
 
 #include <string>

@@ -196,6 +196,33 @@ base::Status check_metadata(const Options& o) {
   return {};
 }
 
+Metadata uneven_metadata(const Options& o, uint64_t size, bool placed) {
+  const uint32_t ranks = o.group_ranks();
+  const auto share = static_cast<uint32_t>(equal_count(o, size));
+  const bool reduces = o.operation == Operation::kReduceScatterV;
+  // The factors are prime to most shares, so that all lengths occur; ranks 0 send nothing to
+  // themselves.
+  const auto count = [&](uint32_t sender, uint32_t receiver) {
+    return (3 * sender + 5 * receiver) % (share + 1);
+  };
+  Metadata out(reduces ? 1 : o.ranks);
+  for (const std::vector<uint32_t>& group : o.groups) {
+    for (uint32_t own = 0; own < (reduces ? 1 : ranks); ++own) {
+      RankSizes& entry = reduces ? out.front() : out[group[own]];
+      entry = {};
+      for (uint32_t k = 0; k < (gathers(o) ? 1 : ranks); ++k) {
+        entry.send_counts.push_back(count(own, k));
+        entry.send_displs.push_back(gathers(o) ? own % 3 : (ranks - 1 - k) * share);
+      }
+      for (uint32_t k = 0; placed && k < ranks; ++k) {
+        entry.recv_counts.push_back(count(k, gathers(o) ? 0 : own));
+        entry.recv_displs.push_back((ranks - 1 - k) * (share + 1) + 1);
+      }
+    }
+  }
+  return out;
+}
+
 bool receive_counts_known(const Options& o) {
   return !o.metadata.empty() && !o.metadata.front().recv_counts.empty();
 }

@@ -28,6 +28,10 @@ base::Result<Metadata> read_metadata(const std::string& path);
 // The rules of tools.md 2.10 for the operation and its groups.
 base::Status check_metadata(const Options& options);
 
+// Metadata with blocks of every length from 0 to the equal share of `size`, in another order and
+// with gaps. `placed`: with receive counts and displacements; not of a reduce-scatter.
+Metadata uneven_metadata(const Options& options, uint64_t size, bool placed);
+
 // Rows of the metadata tensor beyond the first two.
 bool receive_counts_known(const Options& options);
 bool has_receive_displacements(const Options& options);

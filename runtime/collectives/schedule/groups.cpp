@@ -142,6 +142,37 @@ base::Status check_strict(const Group& group) {
   return invalid("group " + text(group) + " on " + platform + " is none of: " + *rule);
 }
 
+base::Status check_all_gather_v(const OpRequest& request, const Group& group) {
+  if (group.topology.lnc != 2 || group.ranks() != 4 || by_chip(group).size() != 1) {
+    return invalid("all_gather_v: group " + text(group) +
+                   " at LNC=" + std::to_string(group.topology.lnc) +
+                   "; legal: the 4 ranks of one chip, at LNC=2");
+  }
+  if (request.receive_displacements) {
+    return invalid("all_gather_v: receive displacements are not supported");
+  }
+  return {};
+}
+
+base::Status check_all_to_all_v(const Group& group) {
+  const std::vector<ChipRanks> chips = by_chip(group);
+  if (group.topology.fabric != Fabric::kSwitched) {
+    std::set<uint32_t> nodes;
+    for (const Position& p : group.members) nodes.insert(p.node);
+    if (nodes.size() > 1 && nodes.size() == group.ranks()) return {};  // symmetric: one index
+    return invalid("all_to_all_v: group " + text(group) +
+                   "; legal without a switch: ranks of the same index, one on each of several "
+                   "nodes");
+  }
+  const auto gap = [](const Position& a, const Position& b) { return b.rank != a.rank + 1; };
+  const auto& members = group.members;
+  const bool run = std::adjacent_find(members.begin(), members.end(), gap) == members.end();
+  if (run && group.topology.lnc == 2 && chips.size() > 1 && whole_chips(group, chips)) return {};
+  return invalid("all_to_all_v: group " + text(group) +
+                 " at LNC=" + std::to_string(group.topology.lnc) +
+                 "; legal: consecutive ranks of several whole chips, at LNC=2");
+}
+
 bool direct(const Group& group, uint32_t a, uint32_t b) {
   const uint32_t chip_a = group.members[a].chip;
   const uint32_t chip_b = group.members[b].chip;
@@ -173,6 +204,13 @@ const char* to_string(Family family) {
 base::Status check_group(const Group& group, bool strict) {
   if (base::Status status = check_symmetry(group); !status) return status;
   return strict ? check_strict(group) : base::Status();
+}
+
+base::Status check_variable(const OpRequest& request, const Group& group, bool strict) {
+  if (!strict) return {};
+  if (request.kind == OpKind::kAllGatherV) return check_all_gather_v(request, group);
+  if (request.kind == OpKind::kAllToAllV) return check_all_to_all_v(group);
+  return {};
 }
 
 base::Status check_permute(const OpRequest& request, const Group& group, bool strict) {

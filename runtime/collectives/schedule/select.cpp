@@ -107,6 +107,7 @@ base::Result<Schedule> make_schedule(const OpRequest& request, const Group& grou
   if (base::Status status = validate(request, group.ranks()); !status) return status.error();
   base::Status legal = is_permute(request.kind) ? check_permute(request, group, options.strict)
                                                 : check_group(group, options.strict);
+  if (legal) legal = check_variable(request, group, options.strict);
   if (!legal) return legal.error();
   for (const MscclProgram& program : overrides.programs) {
     if (program.applies(request, group.ranks(), options.in_place)) {

@@ -107,6 +107,55 @@ TEST(Groups, StrictSizesAndShapes) {
               HasSubstr("no groups of several nodes"));
 }
 
+TEST(Groups, StrictVariableSizes) {
+  OpRequest request;
+  const auto check = [&](OpKind kind, const Group& group) {
+    request.kind = kind;
+    EXPECT_EQ(verdict(check_variable(request, group, false)), "legal");
+    return verdict(check_variable(request, group, true));
+  };
+  Topology trn2 = torus(contract::Gen::kV3, 4);
+  trn2.lnc = 2;
+  Topology trn3 = trn2;
+  trn3.gen = contract::Gen::kV4;
+  trn3.fabric = Fabric::kSwitched;
+
+  EXPECT_EQ(check(OpKind::kAllGatherV, chips(trn2, {3})), "legal");
+  EXPECT_THAT(check(OpKind::kAllGatherV, chips(trn2, {3, 7})),
+              HasSubstr("legal: the 4 ranks of one chip, at LNC=2"));
+  EXPECT_THAT(check(OpKind::kAllGatherV, make_group(trn2, {{0, 0, 0}, {0, 0, 1}})),
+              HasSubstr("group [0,1] at LNC=2"));
+  EXPECT_THAT(
+      check(OpKind::kAllGatherV, make_group(trn2, {{0, 0, 0}, {0, 1, 0}, {0, 2, 0}, {0, 3, 0}})),
+      HasSubstr("group [0,4,8,12] at LNC=2"));
+  EXPECT_THAT(check(OpKind::kAllGatherV, chips(torus(contract::Gen::kV3, 4), {0})),
+              HasSubstr("at LNC=1"));
+  request.receive_displacements = true;
+  EXPECT_THAT(check(OpKind::kAllGatherV, chips(trn2, {3})),
+              HasSubstr("receive displacements are not supported"));
+
+  // Without a switch: across nodes only, one rank on each.
+  EXPECT_EQ(check(OpKind::kAllToAllV, make_group(trn2, {{0, 3, 1}, {1, 3, 1}})), "legal");
+  for (const Group& group : {chips(trn2, {0, 1}), chips(trn2, {0}),
+                             make_group(trn2, {{0, 3, 1}, {0, 3, 2}, {1, 3, 1}, {1, 3, 2}})}) {
+    EXPECT_THAT(check(OpKind::kAllToAllV, group), HasSubstr("one on each of several nodes"));
+  }
+
+  EXPECT_EQ(check(OpKind::kAllToAllV, chips(trn3, {1, 2, 3})), "legal");
+  EXPECT_THAT(check(OpKind::kAllToAllV, chips(trn3, {1})), HasSubstr("several whole chips"));
+  EXPECT_THAT(check(OpKind::kAllToAllV, chips(trn3, {2, 1})), HasSubstr("several whole chips"));
+  EXPECT_THAT(check(OpKind::kAllToAllV, chips(trn3, {1, 3})), HasSubstr("consecutive ranks"));
+  EXPECT_THAT(
+      check(OpKind::kAllToAllV, make_group(trn3, {{0, 0, 2}, {0, 0, 3}, {0, 1, 0}, {0, 1, 1}})),
+      HasSubstr("group [2,3,4,5]"));
+  trn3.lnc = 1;
+  EXPECT_THAT(check(OpKind::kAllToAllV, chips(trn3, {1, 2})), HasSubstr("at LNC=1"));
+
+  for (const OpKind kind : {OpKind::kReduceScatterV, OpKind::kAllToAll, OpKind::kAllGather}) {
+    EXPECT_EQ(check(kind, chips(trn2, {0, 5})), "legal");
+  }
+}
+
 TEST(Groups, PermutesAreCirclesOrSinglePairs) {
   const Group group = chips(torus(contract::Gen::kV2, 2), {0, 1, 2, 3, 4, 5, 6, 7});
   const auto check = [&](const std::vector<std::pair<uint32_t, uint32_t>>& pairs, bool strict) {

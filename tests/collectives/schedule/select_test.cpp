@@ -208,6 +208,11 @@ TEST(Select, StrictTakesPublishedGroupsOnly) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, kNrtInvalid);
   EXPECT_THAT(refused.error().what, HasSubstr("of 3 ranks on trn2; legal sizes: 1, 2, 4, 8"));
+  const Group one = group_of_ranks(torus(Gen::kV3, 4), 0, 4);
+  EXPECT_TRUE(make_schedule(request_of(OpKind::kAllGatherV, 4, 1024), one, options, ""));
+  const auto variable = make_schedule(request_of(OpKind::kAllToAllV, 4, 1024), one, options, "");
+  ASSERT_FALSE(variable);
+  EXPECT_THAT(variable.error().what, HasSubstr("one on each of several nodes"));
 }
 
 }  // namespace

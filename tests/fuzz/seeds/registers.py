@@ -247,8 +247,8 @@ def record(op, imm=0, address=0, a=0, flags=0, b=0):
     return struct.pack('<BBBBIQ', op, a, flags, b, imm & 0xFFFFFFFF, address)
 
 
-def cc_program(chip, t, records, entry=0):
-    s = Registers(chip)
+def cc_program(chip, t, records, entry=0, before=None, ns=2000):
+    s = before or Registers(chip)
     high = host_high(chip)
     for set_offset, value in ((0x4, high), (0x0, 0x1000), (0x8, 0x100)):
         s.write(TOPSP_NQ, t, 0x100 + set_offset, value)
@@ -256,7 +256,7 @@ def cc_program(chip, t, records, entry=0):
     for k in range(0, len(code), 64):
         s.write_bytes(TOPSP, t, 0x10000 + k, code[k:k + 64].ljust(64, b'\0'))
     s.write(CC, t, 0x4000, entry).write(CC, t, 0x4004, 5)
-    s.write(CC, t, 0x2004, 1).write(CC, t, 0x2000, 0).write(CC, t, 0x2000, 0).run(2000)
+    s.write(CC, t, 0x2004, 1).write(CC, t, 0x2000, 0).write(CC, t, 0x2000, 0).run(ns)
     for offset in range(0x2000, 0x2020, 4):
         s.read(CC, t, offset)
     s.read(TOPSP_NQ, t, 0x10C)
@@ -280,6 +280,25 @@ def cc_programs(chip):
         record(12, 1, misc + 0x1EC), record(12, 1, misc + 0x800), record(13)])
     yield 'wild', cc_program(chip, 2, [
         record(2, 1, 0xFFFFFFFFFFFFFFFC), record(12, 5, 3), record(15)], 4095)
+
+
+def cc_blocks(chip):
+    """Tiles of a Block in guest memory, by a queue whose rings are there: one that is as long as it
+    says, one that leaves its tensors, one whose Block is wrong."""
+    own = 0x0FFFD0000000 if chip == V2 else 0x8280000000
+    queue = (0x0FFFF0001000 if chip == V2 else 0x1002001000) + 2 * 0x1000
+    host = host_high(chip) << 32
+    loop = [record(18, 32, host | 0x8000, a=0, b=1), record(4, 32, 1, flags=0x10),
+            record(7, 1, a=0), record(19, 0, a=0, b=1), record(13, 1, own + 0x1808)]
+    for name, count, engines in (('block', 40, 1), ('block_bounds', 65, 1), ('block_bad', 40, 17)):
+        s = Registers(chip)
+        queue_init(s, 0, 2, 0x4000, 0x5000, 64)
+        words = host | 0x8100
+        s.guest(0, 0x8000, struct.pack('<9QII8BQ', words, 0, 0, 64, 64, host | 0x7000, own + 0x1804,
+                                       words + 4, queue, 64, 64, engines, 0, 0, 1, 8, 0, 1, 0, 0))
+        s.guest(0, 0x8080, struct.pack('<Q', host | 0x6000))
+        s.guest(0, 0x8100, struct.pack('<II', count, 1)).guest(0, 0x6000, bytes(range(16)))
+        yield name, cc_program(chip, 1, loop, before=s, ns=50000)
 
 
 def instruction(opcode, operands=b'', wait=(0, 0, 0), updates=((0, 0, 0), (0, 0, 0)), flags=0):
@@ -350,8 +369,9 @@ def register_seeds():
             yield f'mailbox_{kind}_{name}', seed
         for kind, seed in copies(chip):
             yield f'copy_{kind}_{name}', seed
-        for kind, seed in cc_programs(chip):
-            yield f'cc_{kind}_{name}', seed
+        for group in (cc_programs, cc_blocks):
+            for kind, seed in group(chip):
+                yield f'cc_{kind}_{name}', seed
         for kind, seed in engine_programs(chip):
             yield f'engine_{kind}_{name}', seed
     for command, payload in ((3, bytes(8)), (4, b'\1'), (4, b'\2\5\0'), (4, b'\x10\1'), (5, b'\1')):
