@@ -40,16 +40,22 @@ set(SOMA_COMMON_HEADERS <algorithm> <array> <atomic> <cerrno> <chrono> <cstddef>
     <cstdlib> <cstring> <deque> <fstream> <functional> <map> <memory> <mutex> <optional> <set> <sstream>
     <string> <string_view> <thread> <tuple> <utility> <vector>)
 
-# The first target of a kind compiles the headers (kind: those that have the same flags).
+# Targets reuse what fits their flags: soma_precompile(name KIND), KIND as below.
 function(soma_precompile name kind)
-  get_property(first GLOBAL PROPERTY SOMA_PRECOMPILED_${kind})
-  if(first)
-    target_precompile_headers(${name} REUSE_FROM ${first})
-  else()
-    target_precompile_headers(${name} PRIVATE ${SOMA_COMMON_HEADERS} ${ARGN})
-    set_property(GLOBAL PROPERTY SOMA_PRECOMPILED_${kind} ${name})
-  endif()
+  target_precompile_headers(${name} REUSE_FROM precompiled_${kind})
 endfunction()
+function(soma_precompiled kind)
+  cmake_parse_arguments(ARG "" "" "OPTIONS;HEADERS;DEPS" ${ARGN})
+  add_library(precompiled_${kind} OBJECT ${CMAKE_SOURCE_DIR}/cmake/precompiled.cpp)
+  target_link_libraries(precompiled_${kind} PRIVATE soma_options ${ARG_DEPS})
+  target_compile_options(precompiled_${kind} PRIVATE ${ARG_OPTIONS})
+  target_precompile_headers(precompiled_${kind} PRIVATE ${SOMA_COMMON_HEADERS} ${ARG_HEADERS})
+endfunction()
+find_package(GTest REQUIRED)
+soma_precompiled(library)
+soma_precompiled(cold_library OPTIONS ${SOMA_COLD_FLAGS})
+soma_precompiled(program OPTIONS ${SOMA_COLD_FLAGS} -fPIE)
+soma_precompiled(test OPTIONS ${SOMA_COLD_FLAGS} -fPIE HEADERS <gtest/gtest.h> DEPS GTest::gtest)
 
 function(soma_library name)
   cmake_parse_arguments(ARG "COLD" "" "SOURCES;DEPS" ${ARGN})
@@ -63,7 +69,6 @@ function(soma_library name)
   endif()
 endfunction()
 
-find_package(GTest REQUIRED)
 include(GoogleTest)
 add_custom_target(unit_tests)  # what the sanitizer builds of ./dev test need
 function(soma_test name)
@@ -72,7 +77,7 @@ function(soma_test name)
   target_link_libraries(${name} PRIVATE soma_options GTest::gtest GTest::gmock GTest::gtest_main ${ARG_DEPS})
   # What is tested is optimised; the tests need not be, and a third of their build time is.
   target_compile_options(${name} PRIVATE ${SOMA_COLD_FLAGS})
-  soma_precompile(${name} test <gtest/gtest.h>)
+  soma_precompile(${name} test)
   if(NOT "preload" IN_LIST ARG_LABELS AND NOT "slow" IN_LIST ARG_LABELS)
     add_dependencies(unit_tests ${name})
   endif()
