@@ -43,7 +43,7 @@ const Route& Routes::resolve(uint32_t domain, uint64_t address, bool write) {
   found.space = space;
   set_range(found, address);
   if (space == Space::kRegister) found.block = fabric_.block(found.begin, &found.offset);
-  found.kind = domain << 1 | (write ? 1 : 0);
+  found.kind = kind(domain, write);
   found.latency = write ? fabric_.write_latency(address) : fabric_.read_latency(address);
   scratch_.clear();
   fabric_.path(domain, address, write, 1, scratch_);

@@ -32,14 +32,16 @@ class Routes {
  public:
   explicit Routes(Fabric& fabric) : fabric_(fabric) {}
 
+  static uint32_t kind(uint32_t domain, bool write) { return domain << 1 | (write ? 1 : 0); }
+
   // For an engine of `domain`. Valid until the next call.
   const Route& find(uint32_t domain, uint64_t address, bool write) {
     if (version_ != fabric_.version()) forget();
-    const uint32_t kind = domain << 1 | (write ? 1 : 0);
-    const Route& large = table_[slot(address >> kLargeBits, kind)];
-    if (large.holds(address, kind)) return large;
-    const Route& small = table_[slot(address >> kSmallBits, kind)];
-    if (small.holds(address, kind)) return small;
+    const uint32_t of_kind = kind(domain, write);
+    const Route& large = table_[slot(address >> kLargeBits, of_kind)];
+    if (large.holds(address, of_kind)) return large;
+    const Route& small = table_[slot(address >> kSmallBits, of_kind)];
+    if (small.holds(address, of_kind)) return small;
     return resolve(domain, address, write);
   }
 

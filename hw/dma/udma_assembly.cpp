@@ -221,25 +221,37 @@ uint64_t UdmaEngine::engine_bytes(const Packet& packet) const {
   return bytes;
 }
 
-// Where a buffer lies; charges what it occupies.
-Space UdmaEngine::look(Packet& packet, const Buffer& b, Half h) {
-  const Route& route = context_.routes.find(domain_, b.address, h == kS2m);
-  base::Ps& latency = h == kM2s ? packet.read_latency : packet.write_latency;
-  latency = std::max(latency, route.latency);
-  for (const Charge& share : route.shares) {
-    context_.charges.add(*share.resource, share.bytes * b.length, share.extra);
+// Charges what the buffers of a route occupy.
+void UdmaEngine::charge(SameRoute& same) {
+  if (same.route == nullptr) return;
+  for (const Charge& share : same.route->shares) {
+    context_.charges.add(*share.resource, share.bytes * same.bytes, share.extra * same.buffers);
   }
-  return b.length <= route.left(b.address) ? route.space
-                                           : context_.fabric.reach(b.address, b.length);
+  same = {};
+}
+
+// Where a buffer lies. What it occupies is charged with the next ones of the same route.
+Space UdmaEngine::look(Packet& packet, const Buffer& b, Half h, SameRoute& same) {
+  if (same.route == nullptr || !same.route->holds(b.address, Routes::kind(domain_, h == kS2m))) {
+    charge(same);
+    same.route = &context_.routes.find(domain_, b.address, h == kS2m);
+    base::Ps& latency = h == kM2s ? packet.read_latency : packet.write_latency;
+    latency = std::max(latency, same.route->latency);
+  }
+  same.bytes += b.length;
+  ++same.buffers;
+  return b.length <= same.route->left(b.address) ? same.route->space
+                                                 : context_.fabric.reach(b.address, b.length);
 }
 
 // Finds accesses that cannot succeed, and signals; charges what can.
 void UdmaEngine::look_at_sources(Packet& packet) {
   const Buffer* buffers = run_.buffers.data() + packet.first_buffer;
+  SameRoute same;
   for (uint32_t i = 0; i < packet.sources; ++i) {
     const Buffer& b = buffers[i];
     if (b.length == 0) continue;
-    switch (look(packet, b, kM2s)) {
+    switch (look(packet, b, kM2s, same)) {
       case Space::kNone:
         packet.errors[kM2s] |= m2s_cause::kDataRead;
         break;
@@ -254,14 +266,16 @@ void UdmaEngine::look_at_sources(Packet& packet) {
         break;
     }
   }
+  charge(same);
 }
 
 void UdmaEngine::look_at_destinations(Packet& packet) {
   const Buffer* buffers = run_.buffers.data() + packet.first_buffer;
+  SameRoute same;
   for (uint32_t i = packet.sources; i < packet.sources + packet.destinations; ++i) {
     const Buffer& b = buffers[i];
     if (b.length == 0) continue;
-    switch (look(packet, b, kS2m)) {
+    switch (look(packet, b, kS2m, same)) {
       case Space::kNone:
         packet.errors[kS2m] |= s2m_cause::kDataWrite;
         break;
@@ -281,6 +295,7 @@ void UdmaEngine::look_at_destinations(Packet& packet) {
         break;
     }
   }
+  charge(same);
 }
 
 // Of a packet with all its descriptors.

@@ -70,8 +70,9 @@ void UdmaEngine::complete(Packet& packet) {
     if (q.half[h].generation == packet.generation[h]) consume(q, h, n[h]);
   }
   if (q.half[kM2s].visible == 0) active_ &= ~(1u << packet.queue);
-  note(kM2s, packet.noted[kM2s]);
-  note(kS2m, packet.noted[kS2m]);
+  for (Half h : {kM2s, kS2m}) {
+    if (packet.noted[h] != 0) note(h, packet.noted[h]);
+  }
   const uint32_t whole = q.sent + packet.bytes;
   if (q.half[kM2s].generation == packet.generation[kM2s]) {
     q.sent = packet.partial ? whole : 0;
@@ -111,16 +112,21 @@ void UdmaEngine::defer(const Packet& packet) {
   }
   Deferred& d = deferred_[slot];
   const Buffer* buffers = run_.buffers.data() + packet.first_buffer;
-  const bool word = packet.destinations == 1 && packet.bytes <= d.word.size();
-  d.first = buffers[packet.sources];
-  if (!word) {
+  const Buffer* targets = buffers + packet.sources;
+  d.words = packet.destinations;
+  bool words = d.words <= Deferred::kWords && packet.bytes == d.words * sizeof(uint32_t);
+  for (uint32_t i = 0; i < d.words && words; ++i) {
+    words = targets[i].length == sizeof(uint32_t);
+    d.targets[i] = targets[i].address;
+  }
+  if (!words) {
     d.rest = std::make_unique<Deferred::Long>();
-    d.rest->others.assign(buffers + packet.sources + 1,
-                          buffers + packet.sources + packet.destinations);
+    d.rest->targets.assign(targets, targets + packet.destinations);
     d.rest->data.resize(packet.bytes);
   }
   if (context_.timing_only && reads_elided(buffers, packet)) ++context_.counters.elided_reads;
-  if (!mover_.gather(buffers, packet, word ? d.word.data() : d.rest->data.data())) {
+  auto* to = words ? reinterpret_cast<uint8_t*>(d.data.data()) : d.rest->data.data();
+  if (!mover_.gather(buffers, packet, to)) {
     d.rest.reset();
     deferred_free_.push_back(slot);
     raise(kM2s, m2s_cause::kDataRead);
@@ -136,26 +142,30 @@ void UdmaEngine::effect(uint64_t slot) {
   const Deferred d = std::move(deferred_[slot]);
   deferred_free_.push_back(static_cast<uint32_t>(slot));
   --deferred_pending_;
-  if (d.rest == nullptr) return write_signal(d.first, d.word.data());
+  if (d.rest == nullptr) {
+    for (uint32_t i = 0; i < d.words; ++i) {
+      write_signal({d.targets[i], sizeof(uint32_t)}, &d.data[i]);
+    }
+    return;
+  }
   const uint8_t* from = d.rest->data.data();
-  write_signal(d.first, from);
-  from += d.first.length;
-  for (const Buffer& b : d.rest->others) {
+  for (const Buffer& b : d.rest->targets) {
     write_signal(b, from);
     from += b.length;
   }
 }
 
-void UdmaEngine::write_signal(const Buffer& b, const uint8_t* from) {
+void UdmaEngine::write_signal(const Buffer& b, const void* from) {
+  const auto* bytes = static_cast<const uint8_t*>(from);
   const Route& route = context_.routes.find(domain_, b.address, true);
   bool ok = false;
   if (route.block != nullptr) {
     // Targets only read from the buffer of a write.
-    ok = route.block->access(route.offset + (b.address - route.begin), const_cast<uint8_t*>(from),
+    ok = route.block->access(route.offset + (b.address - route.begin), const_cast<uint8_t*>(bytes),
                              b.length, true, false);
     if (ok) ++context_.counters.register_writes;
   } else {
-    ok = context_.fabric.write(b.address, {from, b.length});
+    ok = context_.fabric.write(b.address, {bytes, b.length});
   }
   if (!ok) raise(kS2m, s2m_cause::kDataWrite);
 }

@@ -314,7 +314,7 @@ void UdmaEngine::plan_one(base::Ps at) {
   base::Ps end = 0;
   for (const Charge& c : context_.charges) {
     end = std::max(end, c.resource->commit(at, c.bytes, c.extra));
-    if (run_.packets.front().signal) c.resource->count_signal();
+    if (run_.packets.front().signal) c.resource->count_signals(c.bytes);
   }
   place(run_.packets.front(), at, end);
   streak_ = std::min(streak_ + 1, kMaxStreak);
@@ -387,7 +387,7 @@ void UdmaEngine::reserve_planned() {
     for (uint32_t i = 0; i < packet.charges; ++i) {
       const Charge& c = run_.charges[packet.first_charge + i];
       c.resource->commit(packet.start, c.bytes, c.extra);
-      if (packet.signal) c.resource->count_signal();
+      if (packet.signal) c.resource->count_signals(c.bytes);
     }
   }
 }

@@ -156,14 +156,16 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   };
   // A signal between the end of its packet, when its source was read, and its effect.
   struct Deferred {
+    static constexpr size_t kWords = 3;
     struct Long {
-      std::vector<Buffer> others;
+      std::vector<Buffer> targets;
       std::vector<uint8_t> data;
     };
-    Buffer first;
-    std::array<uint8_t, 8> word{};  // its data, when they are so short and there is nothing else
-    std::unique_ptr<Long> rest;     // otherwise
     EventQueue::Id event = 0;
+    uint32_t words = 0;  // of 4 bytes, each for a target of its own, when that is all
+    std::array<uint32_t, kWords> data{};
+    std::array<uint64_t, kWords> targets{};
+    std::unique_ptr<Long> rest;  // otherwise
   };
   // Values of registers that packets look at.
   struct Config {
@@ -178,6 +180,12 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
     uint32_t max_bytes = 0;
     uint32_t max_descriptors = 0;
     std::array<uint8_t, kQueues> service_class{};
+  };
+  // Buffers in a row that lie in one place.
+  struct SameRoute {
+    const Route* route = nullptr;
+    uint64_t bytes = 0;
+    uint32_t buffers = 0;
   };
   struct LocalState {
     BandwidthResource* resource;
@@ -264,7 +272,8 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   Assembly fail(Packet& packet, Half h, uint32_t cause);
   void look_at_sources(Packet& packet);
   void look_at_destinations(Packet& packet);
-  Space look(Packet& packet, const Buffer& b, Half h);
+  void charge(SameRoute& same);
+  Space look(Packet& packet, const Buffer& b, Half h, SameRoute& same);
   uint64_t engine_bytes(const Packet& packet) const;
   bool abort_masked(Half h, uint32_t cause) const;
 
@@ -293,7 +302,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   void complete(Packet& packet);
   void defer(const Packet& packet);
   void effect(uint64_t slot);
-  void write_signal(const Buffer& b, const uint8_t* from);
+  void write_signal(const Buffer& b, const void* from);
   bool elided(const Packet& packet) const;
   Memory* memory_of(const Buffer& b, Half h, uint64_t* offset);
   bool reads_elided(const Buffer* buffers, const Packet& packet);

@@ -175,6 +175,7 @@ void Machine::fail(base::Error error) {
 }
 
 void Machine::advance(base::Ps limit, bool to_limit) {
+  state_->queue.set_horizon(now() + limit);
   try {
     sc_core::sc_start(sc_core::sc_time::from_value(limit),
                       to_limit ? sc_core::SC_RUN_TO_TIME : sc_core::SC_EXIT_ON_STARVATION);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -17,7 +18,9 @@ class ElidedRanges {
 
   void add(uint64_t begin, uint64_t length) {
     const uint64_t end = begin + length;
-    if (begin >= known_begin_ && end <= known_end_) return;
+    for (const Range& known : known_) {
+      if (begin >= known.begin && end <= known.end) return;
+    }
     if (begin < (clean_page_ + 1) * kPage && end > clean_page_ * kPage) clean_page_ = kNoPage;
     around_.begin = recent_.empty() ? begin : std::min(around_.begin, begin);
     around_.end = recent_.empty() ? end : std::max(around_.end, end);
@@ -29,7 +32,7 @@ class ElidedRanges {
   void remove(uint64_t begin, uint64_t length) {
     if (empty()) return;
     settle();
-    known_begin_ = known_end_ = 0;
+    known_ = {};
     const uint64_t end = begin + length;
     auto it = ends_.upper_bound(begin);
     if (it != ends_.begin() && std::prev(it)->second > begin) --it;
@@ -98,16 +101,15 @@ class ElidedRanges {
       it->second = std::max(it->second, next->second);
       next = ends_.erase(next);
     }
-    known_begin_ = it->first;
-    known_end_ = it->second;
+    known_[next_known_++ % known_.size()] = {it->first, it->second};
   }
 
   std::map<uint64_t, uint64_t> ends_;  // begin -> end, disjoint and not adjacent
   std::vector<Range> recent_;          // not in it yet
   Range around_;                       // all of them
-  // One of the ranges: the same buffers are written again and again.
-  uint64_t known_begin_ = 0;
-  uint64_t known_end_ = 0;
+  // Some of the ranges: the same buffers are written again and again.
+  std::array<Range, 4> known_{};
+  size_t next_known_ = 0;
   mutable uint64_t clean_page_ = kNoPage;  // has nothing of the ranges
 };
 

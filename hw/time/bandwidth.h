@@ -42,9 +42,9 @@ class alignas(64) BandwidthResource {
   const State& state() const { return state_; }
   uint64_t total_bytes() const { return total_bytes_; }
   base::Ps busy_ps() const { return busy_ps_; }
-  // Packets among those served that were signals: total_bytes() less their words is payload.
+  // Words among those served that were signals: total_bytes() less them is payload.
   uint64_t signals() const { return signals_; }
-  void count_signal() { ++signals_; }
+  void count_signals(uint64_t bytes) { signals_ += bytes / 4; }
 
   // Serves `bytes` from `key.time` on, behind what was reserved before; returns the end.
   base::Ps reserve(const EventKey& key, uint64_t bytes, base::Ps extra = 0) {
@@ -135,34 +135,34 @@ struct Charge {
 class Charges {
  public:
   // From here on charges belong to the next packet.
-  void open() { first_ = items_.size(); }
+  void open() { first_ = size_; }
   void add(BandwidthResource& resource, uint64_t bytes, base::Ps extra = 0) {
     // If the open packet has charged it before, then where the resource says.
     const size_t at = resource.place_;
-    if (at >= first_ && at < items_.size() && items_[at].resource == &resource) {
+    if (at >= first_ && at < size_ && items_[at].resource == &resource) {
       items_[at].bytes += bytes;
       items_[at].extra += extra;
       return;
     }
-    resource.place_ = items_.size();
-    items_.push_back({&resource, bytes, extra});
+    resource.place_ = size_;
+    if (size_ == items_.size()) items_.resize(2 * size_ + 1);
+    // Field by field: a temporary would go through the stack in pieces that do not fit.
+    Charge& item = items_[size_++];
+    item.resource = &resource;
+    item.bytes = bytes;
+    item.extra = extra;
   }
-  void clear() {
-    items_.clear();
-    first_ = 0;
-  }
+  void clear() { size_ = first_ = 0; }
   // Forgets all but the first `size`.
-  void truncate(size_t size) {
-    items_.resize(size);
-    first_ = size;
-  }
+  void truncate(size_t size) { size_ = first_ = size; }
   const Charge* begin() const { return items_.data(); }
-  const Charge* end() const { return items_.data() + items_.size(); }
-  size_t size() const { return items_.size(); }
+  const Charge* end() const { return items_.data() + size_; }
+  size_t size() const { return size_; }
   const Charge& operator[](size_t i) const { return items_[i]; }
 
  private:
-  std::vector<Charge> items_;
+  std::vector<Charge> items_;  // the first size_ of them
+  size_t size_ = 0;
   size_t first_ = 0;
 };
 

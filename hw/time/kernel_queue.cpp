@@ -1,5 +1,6 @@
 #include "hw/time/kernel_queue.h"
 
+#include <algorithm>
 #include <exception>
 
 namespace hw {
@@ -22,22 +23,32 @@ KernelQueue::KernelQueue(const sc_core::sc_module_name& name, Failed failed)
 }
 
 base::Ps KernelQueue::now() const {
-  return kernel_now();
+  return running_ ? EventQueue::now() : kernel_now();
+}
+
+void KernelQueue::wake_at(base::Ps time) {
+  const base::Ps now = kernel_now();
+  wake_.notify(sc_core::sc_time::from_value(time > now ? time - now : 0));
 }
 
 void KernelQueue::next_time_changed() {
   if (running_) return;  // run() notifies once at its end
   wake_.cancel();
-  const base::Ps next = next_time();
-  if (next == kForever) return;
+  if (next_time() != kForever) wake_at(next_time());
+}
+
+// The last time before anything else happens in the kernel.
+base::Ps KernelQueue::ahead() const {
   const base::Ps now = kernel_now();
-  wake_.notify(sc_core::sc_time::from_value(next > now ? next - now : 0));
+  const base::Ps until = sc_core::sc_time_to_pending_activity().value();
+  const base::Ps quiet = until == 0 || until > kForever - now ? until : now + until - 1;
+  return std::max(now, std::min(horizon_, quiet));
 }
 
 void KernelQueue::run_events() {
-  if (!failed_) return run_until(kernel_now());
+  if (!failed_) return run_until(ahead());
   try {
-    run_until(kernel_now());
+    run_until(ahead());
   } catch (const std::exception& e) {
     failed_({base::Fault::kInternal, 0, name(), e.what()});
   }
@@ -47,6 +58,7 @@ void KernelQueue::run() {
   running_ = true;
   run_events();
   running_ = false;
+  if (EventQueue::now() > kernel_now()) return wake_at(EventQueue::now());
   next_time_changed();
 }
 

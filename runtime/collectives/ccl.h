@@ -41,6 +41,16 @@ struct CcResources {
   uint32_t completion_base = 0;  // Needs::completions semaphores: own engines and CC-cores only
 };
 
+// Signals of a step that an engine sends in one packet: the words of a row of the weights.
+constexpr uint32_t kSignalsPerPacket = 8;
+constexpr uint32_t kWeights = 6;
+// What RankResources::weights holds: rows of equal words, of 1, 2, 4, 8, 16, 32.
+constexpr auto weight_rows() {
+  std::array<uint32_t, size_t{kWeights} * kSignalsPerPacket> words{};
+  for (uint32_t i = 0; i < words.size(); ++i) words[i] = 1u << i / kSignalsPerPacket;
+  return words;
+}
+
 // What one rank contributes to one collective. Device addresses are local to its chip.
 struct RankResources {
   uint32_t global_rank = 0;
@@ -53,7 +63,7 @@ struct RankResources {
   std::array<CcResources, kMaxCcCores> cc{};
   uint32_t signals = 0;  // semaphores that each CC-core provides from its signal_base
   uint32_t queue = 15;   // UDMA queue of collectives
-  uint64_t weights = 0;  // device words (own HBM) that hold 1, 2, 4, 8, 16, 32
+  uint64_t weights = 0;  // in the own HBM: weight_rows()
   uint64_t src = 0;
   uint64_t second = 0;  // src1 of a permute with reduction
   uint64_t dst = 0;

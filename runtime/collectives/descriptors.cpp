@@ -110,6 +110,22 @@ void Descriptors::add_packet(EngineRing* ring, const Transfer& transfer, const P
   }
 }
 
+// A packet scatters a row of equal words: one packet for all signals is less work for the engine
+// than one for each.
+void Descriptors::add_signals(EngineRing* ring, const std::vector<uint64_t>& signals,
+                              uint64_t weight, bool barrier) {
+  for (size_t at = 0; at < signals.size(); at += kSignalsPerPacket) {
+    const auto words =
+        static_cast<uint32_t>(std::min<size_t>(signals.size() - at, kSignalsPerPacket));
+    const uint32_t dmb = barrier && at == 0 ? desc::kDmb : 0;
+    ring->m2s.push_back(
+        desc::tx_copy(weight, words * kWord, kRingId, desc::kFirst | desc::kLast | dmb));
+    for (uint32_t i = 0; i < words; ++i) {
+      ring->s2m.push_back(desc::rx(signals[at + i], kWord, kRingId));
+    }
+  }
+}
+
 void Descriptors::add(const Transfer& transfer) {
   // The whole packet, all sources together, is limited (hw-registers.md 3.5).
   uint32_t limit = packet_bytes_;
@@ -118,8 +134,9 @@ void Descriptors::add(const Transfer& transfer) {
     limit = std::min(desc::kMaxLength, whole / kComputeUnit * kComputeUnit);
     if (transfer.sources.size() == 1) limit = packet_bytes_;  // a copy to several places
   }
-  uint64_t weight = weights_;  // word i of the table holds 2^i
-  for (uint32_t k = transfer.engines.count; k < kSignal; k *= 2) weight += kWord;
+  uint64_t weight = weights_;  // row i holds 2^i
+  for (uint32_t k = transfer.engines.count; k < kSignal; k *= 2)
+    weight += kSignalsPerPacket * kWord;
   for (uint32_t i = 0; i < transfer.engines.count; ++i) {
     EngineRing& ring = rings_[transfer.engines.first + i];
     const std::vector<Piece> parts =
@@ -128,12 +145,7 @@ void Descriptors::add(const Transfer& transfer) {
       add_packet(&ring, transfer, parts[p], transfer.barrier && p == 0, p + 1 == parts.size());
     }
     // Engines without data report too, so that the waiter's count is always the same.
-    uint32_t dmb = transfer.barrier && parts.empty() ? desc::kDmb : 0;
-    for (const uint64_t signal : transfer.signals) {
-      ring.m2s.push_back(desc::tx_copy(weight, kWord, kRingId, desc::kFirst | desc::kLast | dmb));
-      dmb = 0;
-      ring.s2m.push_back(desc::rx(signal, kWord, kRingId));
-    }
+    add_signals(&ring, transfer.signals, weight, transfer.barrier && parts.empty());
   }
 }
 

@@ -124,6 +124,8 @@ class Descriptors {
   static std::vector<Piece> rows(const Transfer& transfer, const std::vector<Piece>& pieces);
   void add_packet(EngineRing* ring, const Transfer& transfer, const Piece& piece, bool barrier,
                   bool last);
+  static void add_signals(EngineRing* ring, const std::vector<uint64_t>& signals, uint64_t weight,
+                          bool barrier);
 
   OpRequest request_;
   uint64_t weights_;

@@ -1,12 +1,14 @@
 #include "runtime/exec/core.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "contract/regs/cc.h"
 #include "contract/regs/sem.h"
 #include "contract/regs/udma.h"
 #include "driver/ndl/ndl.h"
+#include "runtime/collectives/ccl.h"
 #include "runtime/nrt/log.h"
 #include "runtime/nrt/status.h"
 
@@ -124,15 +126,14 @@ base::Status Core::mask_ring_id_checks() {
 }
 
 base::Status Core::make_constants() {
-  constexpr uint32_t kWeights = 6;
   auto buffer =
       DeviceBuffer::allocate(device_, kConstantBytes, place(NEURON_MEMALLOC_TYPE_MISC_DEVICE));
   if (!buffer) return buffer.error();
   constants_ = std::move(*buffer);
+  constexpr auto words = ccl::weight_rows();
+  static_assert(sizeof words <= kConstantBytes);
   std::vector<uint8_t> page(kConstantBytes, 0);
-  for (uint32_t i = 0; i < kWeights; ++i) {
-    base::store<uint32_t>(page.data() + i * sizeof(uint32_t), 1u << i);
-  }
+  std::memcpy(page.data(), words.data(), sizeof words);
   return constants_.write(0, page);
 }
 

@@ -106,7 +106,7 @@ class Bench {
             << text;
       }
       const Bytes& words = machine_.memory(members_[rank].chip, members_[rank].weights);
-      EXPECT_EQ(words[64], c_.executions) << "completions of rank " << rank;
+      EXPECT_EQ(words[kCompletions], c_.executions) << "completions of rank " << rank;
     }
   }
 
@@ -131,7 +131,7 @@ class Bench {
   }
 
   base::Result<Lowered> lower_rank(uint32_t r) const {
-    const Completion completion{members_[r].weights + 64, 1};
+    const Completion completion{members_[r].weights + kCompletions, 1};
     if (!c_.algorithm) return plan(request_, c_.group, members_, r, completion, options_);
     return lower(**schedule_, members_, r, completion, options_);
   }
@@ -200,9 +200,7 @@ class Bench {
 
   void fill(uint32_t rank) {
     const RankResources& r = members_[rank];
-    Bytes words(128, 0);
-    for (uint8_t i = 0; i < 6; ++i) words[4 * i] = static_cast<uint8_t>(1u << i);
-    machine_.add_memory(r.chip, r.weights, words);
+    machine_.add_memory(r.chip, r.weights, constants());
     const uint64_t size = contract::dtype_size(c_.dtype);
     Bytes input(request_.input_bytes);
     Bytes second(request_.input_bytes);

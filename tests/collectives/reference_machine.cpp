@@ -23,6 +23,8 @@ using contract::cc_program::Op;
 using contract::cc_program::Record;
 namespace desc = contract::desc;
 
+constexpr uint32_t kWord = 4;  // a signal
+
 struct FloatFormat {
   int exponent_bits;
   int mantissa_bits;
@@ -330,13 +332,22 @@ bool ReferenceMachine::fetch_one(Queue* q) {
     packet.sources.push_back(d);
     total += desc::length(d.w0);
   }
-  const uint32_t copies = packet.compute ? packet.op.copies : 1;
+  if (q->s2m_tail == q->s2m_head) return false;
+  packet.signal = is_signal(q->chip, q->s2m[q->s2m_head % q->s2m.size()].address);
+  // Signals: the words of one source.
+  const uint32_t copies = packet.compute  ? packet.op.copies
+                          : packet.signal ? static_cast<uint32_t>(total / kWord)
+                                          : 1;
   if (q->s2m_tail - q->s2m_head < copies) return false;
   q->m2s_head = head;
   for (uint32_t i = 0; i < copies; ++i) {
     packet.destinations.push_back(q->s2m[q->s2m_head++ % q->s2m.size()]);
   }
-  packet.signal = is_signal(q->chip, packet.destinations[0].address);
+  if (packet.signal) {
+    check_signal(*q, packet);
+    q->pending.push_back(packet);
+    return error.empty();
+  }
   const uint32_t length = desc::length(packet.destinations[0].w0);
   for (const Descriptor& s : packet.sources) {
     if (desc::length(s.w0) != length) fail("source and destination differ in length");
@@ -352,16 +363,20 @@ bool ReferenceMachine::fetch_one(Queue* q) {
   return error.empty();
 }
 
+void ReferenceMachine::check_signal(const Queue& q, const Packet& packet) {
+  if (packet.compute || packet.sources.size() != 1) fail("a signal that is not a copy");
+  for (const Descriptor& d : packet.destinations) {
+    if (desc::length(d.w0) != kWord) fail("a register write of another size than 4 bytes");
+    if (!is_signal(q.chip, d.address)) fail("a packet with signals and data");
+  }
+}
+
 void ReferenceMachine::execute(Queue* q, const Packet& packet) {
+  if (packet.signal) return send(*q, packet);
   const uint32_t length = desc::length(packet.destinations[0].w0);
   std::vector<const uint8_t*> sources;
   for (const Descriptor& s : packet.sources) sources.push_back(at(q->chip, s.address, length));
   if (!error.empty()) return;
-  if (packet.signal) {
-    if (length != 4) return fail("a register write of another size than 4 bytes");
-    write_word(q->chip, packet.destinations[0].address, base::load<uint32_t>(sources[0]));
-    return;
-  }
   std::vector<uint8_t> result(sources[0], sources[0] + length);
   if (sources.size() > 1) reference_fold(packet.op, sources, length, result.data());
   for (const Descriptor& destination : packet.destinations) {
@@ -369,6 +384,14 @@ void ReferenceMachine::execute(Queue* q, const Packet& packet) {
     if (to == nullptr) return;
     bytes_moved_ += length;
     std::copy(result.begin(), result.end(), to);
+  }
+}
+
+void ReferenceMachine::send(const Queue& q, const Packet& packet) {
+  const auto words = static_cast<uint32_t>(packet.destinations.size());
+  const uint8_t* from = at(q.chip, packet.sources[0].address, words * kWord);
+  for (uint32_t i = 0; i < words && error.empty(); ++i) {
+    write_word(q.chip, packet.destinations[i].address, base::load<uint32_t>(from + i * kWord));
   }
 }
 

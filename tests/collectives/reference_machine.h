@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <random>
@@ -15,6 +16,15 @@
 #include "runtime/collectives/ccl.h"
 
 namespace ccl {
+
+// What a rank has at RankResources::weights: the weights, and a word that counts its completions.
+constexpr uint64_t kCompletions = sizeof weight_rows();
+inline std::vector<uint8_t> constants() {
+  constexpr auto words = weight_rows();
+  std::vector<uint8_t> bytes(kCompletions + sizeof(uint32_t), 0);
+  std::memcpy(bytes.data(), words.data(), sizeof words);
+  return bytes;
+}
 
 class ReferenceMachine {
  public:
@@ -81,7 +91,9 @@ class ReferenceMachine {
   void doorbell(uint32_t chip, uint64_t address, uint32_t value);
   void fetch(Queue* queue);
   bool fetch_one(Queue* queue);
+  void check_signal(const Queue& queue, const Packet& packet);
   void execute(Queue* queue, const Packet& packet);
+  void send(const Queue& queue, const Packet& packet);
   bool is_signal(uint32_t chip, uint64_t address) const;
   void write_word(uint32_t chip, uint64_t address, uint32_t value);
   uint8_t* at(uint32_t chip, uint64_t address, uint64_t bytes);

@@ -77,7 +77,7 @@ class Bench {
   }
 
   base::Result<Lowered> plan_rank(uint32_t r) const {
-    return plan(request_, c_.group, members_, r, {members_[r].weights + 64, 1}, options_);
+    return plan(request_, c_.group, members_, r, {members_[r].weights + kCompletions, 1}, options_);
   }
 
   void run() {
@@ -133,9 +133,7 @@ class Bench {
     r.channel_buffer = base + 0x3000'0000;
     r.channel_bytes = needs_.channel_bytes;
     members_.push_back(r);
-    Bytes words(128, 0);
-    for (uint8_t i = 0; i < 6; ++i) words[4 * i] = static_cast<uint8_t>(1u << i);
-    machine_.add_memory(r.chip, r.weights, words);
+    machine_.add_memory(r.chip, r.weights, constants());
     machine_.add_memory(r.chip, r.metadata, image(c_.metadata[rank]));
     Bytes input(request_.input_bytes);
     Random random(c_.seed * 1000 + rank);
@@ -190,7 +188,7 @@ class Bench {
     const RankResources& r = members_[rank];
     EXPECT_EQ(machine_.memory(r.chip, r.dst), expected(rank)) << "rank " << rank;
     EXPECT_EQ(machine_.memory(r.chip, r.src), inputs_[rank]) << "rank " << rank;
-    EXPECT_EQ(machine_.memory(r.chip, r.weights)[64], c_.executions);
+    EXPECT_EQ(machine_.memory(r.chip, r.weights)[kCompletions], c_.executions);
     std::vector<uint32_t> words = c_.metadata[rank];
     if (!c_.counts_known && c_.kind != OpKind::kReduceScatterV) {
       for (uint32_t sender = 0; sender < ranks(); ++sender) {
