@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "neff_loader/archive.h"
 #include "neff_loader/status.h"
 
@@ -80,7 +80,8 @@ inline std::optional<Json> parse_json(const Member& member, const Limits& limits
     return std::nullopt;
   }
   if (!json_within_limits(member, limits, report)) return std::nullopt;
-  Json json = Json::parse(member.data.begin(), member.data.end(), nullptr, false);
+  Json json =
+      base::parse_json({reinterpret_cast<const char*>(member.data.data()), member.data.size()});
   if (json.is_discarded() || !json.is_object()) {
     report->fail("V-13", member.name, "Unable to parse: " + member.name + " - 1");
     return std::nullopt;

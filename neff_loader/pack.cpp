@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "neff_loader/asm.h"
 #include "neff_loader/neff.h"
 #include "neff_loader/status.h"
@@ -27,11 +27,11 @@ std::string with_suffix(const std::string& path, const std::string& suffix) {
 }
 
 Json parse(const std::vector<uint8_t>& bytes) {
-  return Json::parse(bytes.begin(), bytes.end(), nullptr, false);
+  return base::parse_ordered_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 std::vector<uint8_t> dump(const Json& json) {
-  return text_bytes(json.dump(2) + "\n");
+  return text_bytes(base::json_text(json, 2) + "\n");
 }
 
 std::string text_field(const Json& object, const char* key) {

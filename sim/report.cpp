@@ -1,12 +1,12 @@
 #include "sim/report.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "arch/config/platform.h"
 #include "arch/config/timing.h"
 #include "base/file.h"
+#include "base/json.h"
 
 namespace sim {
 namespace {
@@ -214,7 +214,7 @@ std::string Report::to_json() const {
   report["faults"] = counts(faults_);
   report["failure"] = nullptr;
   if (!failure_.empty()) report["failure"] = {{"fault", failure_}, {"what", failure_text_}};
-  return report.dump(1) + "\n";
+  return base::json_text(report, 1) + "\n";
 }
 
 base::Status Report::write(const std::string& path) const {

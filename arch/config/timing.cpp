@@ -6,6 +6,7 @@
 #include "arch/config/embedded.h"
 #include "arch/config/json_file.h"
 #include "arch/config/names.h"
+#include "base/json.h"
 
 namespace config {
 namespace {
@@ -88,7 +89,7 @@ base::Result<Timing> Timing::parse(std::string file_name, std::string text, unsi
   timing.generation_ = generation == "v2"   ? Generation::kV2
                        : generation == "v3" ? Generation::kV3
                                             : Generation::kV4;
-  const auto rows = nlohmann::ordered_json::parse(file->text).at("parameters");
+  const auto rows = base::parse_ordered_json(file->text).at("parameters");
   for (const auto& [name, row] : rows.items()) {
     Parameter parameter;
     parameter.name = name;

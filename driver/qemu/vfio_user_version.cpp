@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "base/json.h"
 #include "driver/qemu/guest_memory.h"
 
 namespace driver::qemu::vfio {
@@ -29,7 +29,8 @@ base::Result<Json> capabilities(base::ConstByteSpan data) {
                   std::to_string(kMaxJson) + " are taken");
   }
   if (data[data.size() - 1] != 0) return refuse("version data without a NUL at its end");
-  const Json json = Json::parse(data.begin(), data.end() - 1, nullptr, false);
+  const Json json =
+      base::parse_ordered_json({reinterpret_cast<const char*>(data.data()), data.size() - 1});
   if (json.is_discarded() || !json.is_object()) return refuse("version data is no JSON object");
   const auto found = json.find("capabilities");
   if (found == json.end()) return Json::object();
@@ -93,7 +94,7 @@ base::Result<Negotiated> negotiate(base::ConstByteSpan proposal) {
   result.minor = std::min(version.minor, kVersionMinor);
   Json ours = Json::object();
   if (const base::Status good = answer(*theirs, result, ours); !good) return good.error();
-  const std::string text = Json{{"capabilities", std::move(ours)}}.dump();
+  const std::string text = base::json_text(Json{{"capabilities", std::move(ours)}});
   result.reply.resize(sizeof version + text.size() + 1);
   base::store(result.reply.data(), Version{kVersionMajor, result.minor});
   std::copy(text.begin(), text.end(), result.reply.begin() + sizeof version);

@@ -6,11 +6,11 @@
 
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "arch/config/platform.h"
 #include "arch/config/timing.h"
+#include "base/json.h"
 
 namespace sim {
 namespace {
@@ -42,7 +42,7 @@ TEST(NaturalLess, ComparesNumbersByValue) {
 }
 
 TEST_F(ReportTest, KeysComeInAFixedOrder) {
-  const auto json = ordered_json::parse(make().to_json());
+  const auto json = base::parse_ordered_json(make().to_json());
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
   EXPECT_THAT(keys, ElementsAre("schema", "platform", "durations", "timing", "policy", "repeatable",
@@ -69,8 +69,8 @@ TEST_F(ReportTest, DoesNotDependOnTheOrderOfArrival) {
   b.add_activity("nc0.exec", 9);
   b.add_activity("nc0.exec", 5);
   EXPECT_EQ(a.to_json(), b.to_json());
-  const auto json = ordered_json::parse(a.to_json());
-  EXPECT_EQ(json["activities"][0].dump(),
+  const auto json = base::parse_ordered_json(a.to_json());
+  EXPECT_EQ(base::json_text(json["activities"][0]),
             R"({"name":"nc0.exec","count":2,"total_ps":14,"min_ps":5,"max_ps":9})");
   EXPECT_EQ(json["activities"][2]["name"], "nc10.exec");
   EXPECT_EQ(json["resources"][0]["name"], "dma2");
@@ -80,12 +80,12 @@ TEST_F(ReportTest, UtilisationIsIntegerPartsOfTheActiveTime) {
   Report report = make();
   report.add_usage("hbm0", {1000, 1});
   report.add_usage("idle", {0, 0});
-  auto json = ordered_json::parse(report.to_json());
+  auto json = base::parse_ordered_json(report.to_json());
   EXPECT_EQ(json["resources"].size(), 1u);
   EXPECT_EQ(json["resources"][0]["utilisation_ppm"], 0u);
   report.add_active_time(2);
   report.add_active_time(1);
-  json = ordered_json::parse(report.to_json());
+  json = base::parse_ordered_json(report.to_json());
   EXPECT_EQ(json["active_ps"], 3u);
   EXPECT_EQ(json["resources"][0]["utilisation_ppm"], 333333u);
 }
@@ -95,8 +95,8 @@ TEST_F(ReportTest, LinksTellTheirSignals) {
   report.add_usage("link.d0-d1", {64, 7, 2});
   report.add_usage("link.d0-d1", {4, 1, 1});
   report.add_usage("link.d1-d0", {64, 7});
-  const auto json = ordered_json::parse(report.to_json());
-  EXPECT_EQ(json["resources"][0].dump(),
+  const auto json = base::parse_ordered_json(report.to_json());
+  EXPECT_EQ(base::json_text(json["resources"][0]),
             R"({"name":"link.d0-d1","bytes":68,"signals":3,"busy_ps":8,"utilisation_ppm":0})");
   EXPECT_FALSE(json["resources"][1].contains("signals"));
 }
@@ -105,11 +105,11 @@ TEST_F(ReportTest, OverridesAndEstimatesAreNamed) {
   ASSERT_TRUE(timing_.set("dma.engine_gbps=8.5").ok());
   (void)timing_.rate("dma.engine_gbps");
   (void)timing_.ps("cc.instr_ns");
-  const auto json = ordered_json::parse(make().to_json());
+  const auto json = base::parse_ordered_json(make().to_json());
   EXPECT_EQ(
-      json["timing"].dump(),
+      base::json_text(json["timing"]),
       R"({"file":"trn1","overrides":[{"name":"dma.engine_gbps","value":"8.5","unit":"GB/s"}]})");
-  EXPECT_EQ(json["fidelity"]["approximate"].dump(),
+  EXPECT_EQ(base::json_text(json["fidelity"]["approximate"]),
             R"([{"parameter":"cc.instr_ns","status":"M"}])");
 }
 
@@ -125,13 +125,14 @@ TEST_F(ReportTest, FidelityAndWarnings) {
   report.add_slices(1);
   report.add_fault("link.d0-d1 down", 1);
   report.set_failure({base::Fault::kProgram, 0, "m0.d0", "bad descriptor"});
-  const auto json = ordered_json::parse(report.to_json());
+  const auto json = base::parse_ordered_json(report.to_json());
   EXPECT_EQ(json["fidelity"]["exact"].size(), 2u);  // data was not computed
-  EXPECT_EQ(json["fidelity"]["elided"].dump(), R"([{"name":"branch","count":2}])");
-  EXPECT_EQ(json["fidelity"]["unknown"].dump(), R"([{"name":"bar0+0x123","reads":1,"writes":3}])");
+  EXPECT_EQ(base::json_text(json["fidelity"]["elided"]), R"([{"name":"branch","count":2}])");
+  EXPECT_EQ(base::json_text(json["fidelity"]["unknown"]),
+            R"([{"name":"bar0+0x123","reads":1,"writes":3}])");
   EXPECT_EQ(json["fidelity"]["inert_registers"][0]["count"], 68u);
   EXPECT_EQ(json["repeatable"], false);
-  EXPECT_EQ(json["faults"].dump(), R"([{"name":"link.d0-d1 down","count":1}])");
+  EXPECT_EQ(base::json_text(json["faults"]), R"([{"name":"link.d0-d1 down","count":1}])");
   EXPECT_EQ(json["failure"]["fault"], "program");
   EXPECT_THAT(report.warnings(), ElementsAre(HasSubstr("branch"), HasSubstr("0x77"),
                                              HasSubstr("bar0+0x123"), HasSubstr("1 times")));
@@ -139,7 +140,7 @@ TEST_F(ReportTest, FidelityAndWarnings) {
 
 TEST_F(ReportTest, PlatformsWithoutPublishedRowsSaySo) {
   platform_.validated = false;
-  EXPECT_EQ(ordered_json::parse(make().to_json())["durations"], "unvalidated");
+  EXPECT_EQ(base::parse_ordered_json(make().to_json())["durations"], "unvalidated");
 }
 
 TEST_F(ReportTest, WriteReplacesTheFile) {

@@ -1,4 +1,5 @@
 #include "collector.h"
+#include "base/json.h"
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -9,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
 
@@ -154,7 +154,7 @@ void Collector::welcome(base::UniqueFd socket) {
   if (::poll(&wait, 1, kHelloMs) <= 0) return;
   const auto line = next_line(&instance);
   if (!line) return;
-  const Json hello = Json::parse(*line, nullptr, false);
+  const Json hello = base::parse_json(*line);
   if (!hello.is_object() || hello.value("token", "") != token_) return;
   instance.rank_start = hello.value("rank_start", 0u);
   instances_.push_back(std::move(instance));
@@ -186,7 +186,7 @@ base::Result<std::vector<Measurement>> Collector::measure(const std::vector<uint
   base::Status status;
   for (Instance& instance : instances_) {
     const auto line = next_line(&instance);
-    const Json step = line ? Json::parse(*line, nullptr, false) : Json();
+    const Json step = line ? base::parse_json(*line) : Json();
     if (!line) {
       status = line.error();
     } else if (step.is_object() && step.contains("error")) {
@@ -224,7 +224,8 @@ base::Result<Reporter> Reporter::connect(const std::string& address, uint32_t ra
   ::freeaddrinfo(found);
   if (!reporter.socket_.valid()) return base::errno_error(kWhere, (host + " " + port).c_str());
   const Json hello{{"token", token}, {"rank_start", rank_start}};
-  if (base::Status s = send_all(reporter.socket_.get(), hello.dump() + "\n"); !s) return s.error();
+  if (base::Status s = send_all(reporter.socket_.get(), base::json_text(hello) + "\n"); !s)
+    return s.error();
   return reporter;
 }
 
@@ -238,7 +239,7 @@ base::Status Reporter::send(const base::Result<std::vector<Measurement>>& measur
       step["streams"].push_back({{"algorithm", m.algorithm}, {"durations", m.durations_ps}});
     }
   }
-  return send_all(socket_.get(), step.dump() + "\n");
+  return send_all(socket_.get(), base::json_text(step) + "\n");
 }
 
 }  // namespace nccom

@@ -1,10 +1,10 @@
 #include "events.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
+#include "base/json.h"
 #include "golden.h"
 
 namespace nccom {
@@ -59,7 +59,7 @@ base::Status add(const Json& event, std::map<Key, Span>* spans) {
 }  // namespace
 
 base::Result<std::vector<OpTimes>> parse_events(const std::string& document) {
-  const Json json = Json::parse(document, nullptr, false);
+  const Json json = base::parse_json(document);
   if (json.is_discarded() || !json.is_object() || !json.contains("events") ||
       !json["events"].is_array()) {
     return bad("not a document with an events array");

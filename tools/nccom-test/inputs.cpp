@@ -1,9 +1,9 @@
 #include "inputs.h"
+#include "base/json.h"
 
 #include <algorithm>
 #include <cctype>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
@@ -37,7 +37,7 @@ namespace {
 base::Result<Json> read_variant(const std::string& path, const char* key) {
   auto text = read_text(path);
   if (!text) return text.error();
-  Json json = Json::parse(*text, nullptr, false);
+  Json json = base::parse_ordered_json(*text);
   if (json.is_discarded() || !json.is_object() || !json.contains(key) || !json[key].is_array()) {
     return bad(path, std::string("expected {\"") + key + "\": [ ... ]}");
   }
@@ -59,7 +59,7 @@ base::Result<RankLists> rank_lists(const std::string& path, const Json& json, ui
     if (!entry.is_array() || entry.empty()) return bad(path, shape);
     for (const Json& rank : entry) {
       if (!rank.is_number_unsigned() || rank.get<uint64_t>() >= ranks) {
-        return bad(path, shape + ", not " + rank.dump());
+        return bad(path, shape + ", not " + base::json_text(rank));
       }
       list.push_back(rank.get<uint32_t>());
     }
@@ -72,17 +72,17 @@ base::Result<std::vector<std::string>> argument_texts(const std::string& path,
                                                       const std::string& key, const Json& value) {
   std::vector<std::string> words;
   if (value.is_string()) return words = {value.get<std::string>()};
-  if (value.is_number_unsigned()) return words = {value.dump()};
+  if (value.is_number_unsigned()) return words = {base::json_text(value)};
   const auto all = [&](bool (*is)(const Json&)) {
     return value.is_array() && !value.empty() && std::all_of(value.begin(), value.end(), is);
   };
   if (all([](const Json& item) { return item.is_number_unsigned(); }))
-    return words = {value.dump()};
+    return words = {base::json_text(value)};
   if (all([](const Json& item) { return item.is_string(); })) {
     for (const Json& item : value) words.push_back(item.get<std::string>());
     return words;
   }
-  return bad(path, "stream key '" + key + "' holds " + value.dump());
+  return bad(path, "stream key '" + key + "' holds " + base::json_text(value));
 }
 
 }  // namespace
@@ -131,7 +131,7 @@ base::Result<Pairs> read_pairs(const std::string& path, uint32_t ranks) {
 base::Result<std::vector<std::vector<std::string>>> read_streams(const std::string& path) {
   auto text = read_text(path);
   if (!text) return text.error();
-  const Json json = Json::parse(*text, nullptr, false);
+  const Json json = base::parse_ordered_json(*text);
   if (json.is_discarded() || !json.is_object() || !json.contains("streams") ||
       !json["streams"].is_array() || json["streams"].empty()) {
     return bad(path, "expected {\"streams\": [ {...}, ... ]}");
@@ -189,7 +189,7 @@ base::Result<uint64_t> parse_size(const std::string& text) {
 }
 
 base::Result<std::vector<uint32_t>> parse_ratio(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = base::parse_ordered_json(text);
   const base::Error wrong{base::Fault::kUsage, 2, "",
                           "invalid ratio '" + text + "'; expected a list such as [1,2,1]"};
   if (json.is_discarded() || !json.is_array() || json.empty() || json.size() > kMaxParts) {

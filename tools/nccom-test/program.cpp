@@ -1,8 +1,8 @@
 #include "program.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "golden.h"
 #include "neff_loader/access_pattern.h"
 #include "neff_loader/asm.h"
@@ -433,7 +433,7 @@ std::string definition_text(const Workload& work, uint32_t rank) {
                  {"participants", work.streams.front().ranks},
                  {"streams", work.streams.size()},
                  {"ops", operations}};
-  return def.dump(2) + "\n";
+  return base::json_text(def, 2) + "\n";
 }
 
 std::string engine_json_text(const Workload& work, uint32_t rank) {
@@ -456,7 +456,7 @@ std::string engine_json_text(const Workload& work, uint32_t rank) {
                    {"semaphore", semaphore(kOutSemaphore, s.index)},
                    {"desc", out}});
   }
-  return Json{{"instr", Json::array()}, {"dma", dma}}.dump(2) + "\n";
+  return base::json_text(Json{{"instr", Json::array()}, {"dma", dma}}, 2) + "\n";
 }
 
 std::string assembler_text(const Workload& work, uint32_t rank) {
@@ -499,8 +499,8 @@ base::Result<Program> make_program(const Workload& work, uint32_t rank) {
   }
   for (unsigned part = 1; part < work.lnc; ++part) {
     const Json idle{{"name", "definition"}, {"x_arch", work.arch}, {"var", shared}};
-    members.push_back(
-        {"sg0" + std::to_string(part) + "/def.json", neff::text_bytes(idle.dump(2) + "\n")});
+    members.push_back({"sg0" + std::to_string(part) + "/def.json",
+                       neff::text_bytes(base::json_text(idle, 2) + "\n")});
   }
   const Options& o = work.streams.front();
   neff::PackOptions options;

@@ -1,9 +1,9 @@
 #include "sbuf.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "arch/contract/address_map.h"
+#include "base/json.h"
 #include "options.h"
 
 namespace nccom {
@@ -62,8 +62,8 @@ base::Result<SbufShape> parse_shape(const std::string& text) {
   constexpr uint64_t kMost = 1u << 20;
   uint64_t values[2][2];
   for (const size_t part : {0, 1}) {
-    const auto list = nlohmann::json::parse(
-        part == 0 ? text.substr(0, middle + 1) : text.substr(middle + 1), nullptr, false);
+    const auto list =
+        base::parse_json(part == 0 ? text.substr(0, middle + 1) : text.substr(middle + 1));
     if (list.is_discarded() || !list.is_array() || list.size() != 2) return wrong;
     for (const size_t i : {0, 1}) {
       if (!list[i].is_number_unsigned()) return wrong;

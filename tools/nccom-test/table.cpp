@@ -1,9 +1,9 @@
 #include "table.h"
+#include "base/json.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 namespace nccom {
 namespace {
@@ -184,7 +184,7 @@ std::string json_report(const std::vector<Options>& streams,
                           {"warmup_iters", o.warmup},
                           {"datatype", o.dtype.name}};
   }
-  return report.dump(2) + "\n";
+  return base::json_text(report, 2) + "\n";
 }
 
 std::string csv_report(const std::vector<Options>& streams,

@@ -1,8 +1,8 @@
 #include "variable.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "options.h"
 
 namespace nccom {
@@ -19,7 +19,7 @@ base::Status read_array(const std::string& path, const std::string& key, const J
   if (!json.is_array()) return bad(path, key + " is no list");
   for (const Json& value : json) {
     if (!value.is_number_unsigned() || value.get<uint64_t>() > UINT32_MAX) {
-      return bad(path, key + " holds " + value.dump() + "; expected numbers of 32 bits");
+      return bad(path, key + " holds " + base::json_text(value) + "; expected numbers of 32 bits");
     }
     to->push_back(value.get<uint32_t>());
   }
@@ -153,7 +153,7 @@ uint64_t receive_extent(const Options& o) {
 base::Result<Metadata> read_metadata(const std::string& path) {
   auto text = read_text(path);
   if (!text) return text.error();
-  const Json json = Json::parse(*text, nullptr, false);
+  const Json json = base::parse_ordered_json(*text);
   if (json.is_discarded() || !json.is_object() || !json.contains("metadata") ||
       !json["metadata"].is_array() || json["metadata"].empty()) {
     return bad(path, "expected {\"metadata\": [ {...}, ... ]}");

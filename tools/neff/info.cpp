@@ -1,8 +1,8 @@
 #include "tools/neff/info.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "neff_loader/neff.h"
 #include "neff_loader/pack.h"
 
@@ -89,7 +89,7 @@ Json subgraph_json(const neff::Neff& neff, const neff::Subgraph& sg, const InfoO
 }
 
 std::string value_text(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : base::json_text(value);
 }
 
 std::string render(const Json& root) {
@@ -107,13 +107,13 @@ std::string render(const Json& root) {
       if (!value.is_array()) line("  ", key, value);
     }
     for (const Json& p : sg["programs"]) {
-      out += "  program " + value_text(p["engine"]) + ": " + p["instructions"].dump() +
-             " instructions, " + p["dma_blocks"].dump() + " DMA blocks\n";
+      out += "  program " + value_text(p["engine"]) + ": " + base::json_text(p["instructions"]) +
+             " instructions, " + base::json_text(p["dma_blocks"]) + " DMA blocks\n";
     }
     for (const Json& t : sg["tensors"]) {
-      out += "  tensor " + value_text(t["name"]) + ": " + t["size"].dump() + " bytes, " +
+      out += "  tensor " + value_text(t["name"]) + ": " + base::json_text(t["size"]) + " bytes, " +
              value_text(t["usage"]) + ", format " + value_text(t["format"]) + ", shape " +
-             t["shape"].dump() + ", " + value_text(t["dtype"]) + "\n";
+             base::json_text(t["shape"]) + ", " + value_text(t["dtype"]) + "\n";
     }
   }
   for (const Json& w : root["warnings"]) out += "warning: " + value_text(w) + "\n";
@@ -145,7 +145,7 @@ base::Result<std::string> describe(base::ConstByteSpan file, const InfoOptions& 
   for (const std::string& w : neff ? neff->warnings : container->warnings) {
     root["warnings"].push_back(printable(w));
   }
-  return options.json ? root.dump(2) + "\n" : render(root);
+  return options.json ? base::json_text(root, 2) + "\n" : render(root);
 }
 
 }  // namespace tool

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "arch/config/platform.h"
 #include "arch/config/support.h"
 #include "arch/config/timing.h"
+#include "base/json.h"
 #include "tools/soma/options.h"
 
 namespace soma {
@@ -118,7 +118,7 @@ void print_timing(const Configuration& configuration, bool json) {
                       {"meaning", parameter.meaning},
                       {"source", parameter.source}});
     }
-    fmt::print("{}\n", rows.dump(1));
+    fmt::print("{}\n", base::json_text(rows, 1));
     return;
   }
   fmt::print(
@@ -152,7 +152,7 @@ int print_support(bool json) {
                  feature.note.empty() ? "" : ": ", feature.note);
     }
   }
-  if (json) fmt::print("{}\n", rows.dump(1));
+  if (json) fmt::print("{}\n", base::json_text(rows, 1));
   return 0;
 }
 
@@ -176,7 +176,7 @@ int describe(const DescribeOptions& options) {
   } else if (options.timing) {
     print_timing(*configuration, options.json);
   } else if (options.json) {
-    fmt::print("{}\n", to_json(configuration->platform).dump(1));
+    fmt::print("{}\n", base::json_text(to_json(configuration->platform), 1));
   } else {
     print_platform(configuration->platform);
   }

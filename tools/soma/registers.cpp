@@ -3,11 +3,11 @@
 #include <fmt/core.h>
 
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "arch/contract/address_map.h"
+#include "base/json.h"
 #include "contract/regs/cc.h"
 #include "contract/regs/engine.h"
 #include "contract/regs/errtrig.h"
@@ -188,7 +188,7 @@ void print_json(const AddressMap& map, bool unsupported) {
   }
   out["unsupported_windows"] = ordered_json::array();
   for (const Place& p : inert_windows(map)) out["unsupported_windows"].push_back(to_json(p));
-  fmt::print("{}\n", out.dump(1));
+  fmt::print("{}\n", base::json_text(out, 1));
 }
 
 void print_place(const Place& place) {

@@ -1,12 +1,12 @@
 // Axes, published rows, reports and the CSV file of `soma sweep`.
 #include "tools/soma/sweep_data.h"
+#include "base/json.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 namespace soma {
@@ -132,7 +132,7 @@ base::Result<std::vector<PublishedSeries>> parse_published(const std::string& cs
 }
 
 base::Status read_busy(const std::string& report, uint32_t dma_engines, SweepRow* row) {
-  const nlohmann::json json = nlohmann::json::parse(report, nullptr, false);
+  const nlohmann::json json = base::parse_json(report);
   if (json.is_discarded() || !json.contains("activities") || !json.contains("resources")) {
     return base::Error{base::Fault::kInternal, 0, "report", "not a report of a run"};
   }

@@ -14,11 +14,11 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
 #include "base/fd.h"
+#include "base/json.h"
 
 namespace soma {
 namespace {
@@ -114,7 +114,7 @@ double rounded(double value, double digits) {
 }
 
 void read_result(const std::string& json, SweepRow* row) {
-  const nlohmann::json report = nlohmann::json::parse(json, nullptr, false);
+  const nlohmann::json report = base::parse_json(json);
   if (report.is_discarded() || !report.contains("results") || report["results"].empty()) return;
   const auto& entry = report["results"].front();
   row->time_us = rounded(entry.value("time:avg(us)", 0.0), 1e2);

@@ -1,8 +1,8 @@
 // Overrides by users: the text of NCCOM_CC_ALGO and table files.
 #include <algorithm>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "runtime/collectives/schedule/select.h"
 
 namespace ccl {
@@ -167,7 +167,8 @@ class RuleReader {
   base::Status algorithm(const json& value) {
     const auto found = value.is_string() ? algorithm_of(value.get<std::string>()) : std::nullopt;
     if (!found)
-      return invalid(where_, "algorithm " + value.dump() + "; available: " + algorithm_names());
+      return invalid(where_,
+                     "algorithm " + base::json_text(value) + "; available: " + algorithm_names());
     rule_.algorithm = *found;
     return {};
   }
@@ -176,7 +177,8 @@ class RuleReader {
     const json list = value.is_array() ? value : json::array({value});
     for (const json& name : list) {
       const auto found = name.is_string() ? op_of(name.get<std::string>()) : std::nullopt;
-      if (!found) return invalid(where_, "op " + name.dump() + "; expected " + joined(kOps));
+      if (!found)
+        return invalid(where_, "op " + base::json_text(name) + "; expected " + joined(kOps));
       rule_.ops.push_back(*found);
     }
     if (rule_.ops.empty()) return invalid(where_, "op is an empty list");
@@ -188,7 +190,8 @@ class RuleReader {
       if (value == to_string(family)) rule_.family = family;
     }
     if (rule_.family) return {};
-    return invalid(where_, "platform " + value.dump() + "; expected trn1, inf2, trn2 or trn3");
+    return invalid(where_,
+                   "platform " + base::json_text(value) + "; expected trn1, inf2, trn2 or trn3");
   }
 
   const json& row_;
@@ -240,7 +243,7 @@ bool Rule::matches(const Situation& s) const {
 }
 
 base::Result<std::vector<Rule>> parse_table(const std::string& text, const std::string& where) {
-  const json table = json::parse(text, nullptr, false);
+  const json table = base::parse_json(text);
   if (table.is_discarded()) return invalid(where, "no valid JSON");
   if (!table.is_object() || table.size() != 1 || !table.contains("rules") ||
       !table["rules"].is_array()) {
