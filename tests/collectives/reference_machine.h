@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/collectives/ccl.h"
+#include "tests/collectives/reference_fold.h"
 
 namespace ccl {
 
@@ -108,14 +109,5 @@ class ReferenceMachine {
   std::vector<Core> cores_;
   uint64_t bytes_moved_ = 0;
 };
-
-// Fold of `count` elements of one type, one rounding, through long double for floats.
-void reference_fold(const contract::DmaCompute& op, const std::vector<const uint8_t*>& sources,
-                    uint64_t bytes, uint8_t* out);
-
-// Floats of the supported types, by code.
-double decode_float(contract::DType dtype, const uint8_t* from);
-void encode_float(contract::DType dtype, double value, uint8_t* to);
-bool is_float(contract::DType dtype);
 
 }  // namespace ccl
