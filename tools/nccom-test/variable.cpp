@@ -105,7 +105,7 @@ base::Status check_receiver(const Options& o, const std::vector<uint32_t>& group
 }
 
 uint64_t width_of(const Options& o) {
-  return contract::dtype_size(o.dtype.code);
+  return std::max(1u, contract::dtype_size(o.dtype.code));  // 0 is no type: options have one
 }
 
 // Elements of a block where all are equal.
