@@ -70,9 +70,8 @@ void UdmaEngine::complete(Packet& packet) {
     if (q.half[h].generation == packet.generation[h]) consume(q, h, n[h]);
   }
   if (q.half[kM2s].visible == 0) active_ &= ~(1u << packet.queue);
-  for (Half h : {kM2s, kS2m}) {
-    if (packet.noted[h] != 0) note(h, packet.noted[h]);
-  }
+  note(kM2s, packet.noted[kM2s]);
+  note(kS2m, packet.noted[kS2m]);
   const uint32_t whole = q.sent + packet.bytes;
   if (q.half[kM2s].generation == packet.generation[kM2s]) {
     q.sent = packet.partial ? whole : 0;

@@ -451,7 +451,8 @@ void UdmaEngine::raise(Half h, uint32_t cause) {
 }
 
 void UdmaEngine::note(Half h, uint32_t cause) {
-  if ((cause & ~noted_[h]) == 0) return;
+  // Most packets note nothing: what was noted need not be fetched then.
+  if (cause == 0 || (cause & ~noted_[h]) == 0) return;
   noted_[h] |= cause;
   set_value(udma::kSecondaryIrq, value(udma::kSecondaryIrq, h) | cause, h);
   summarise();

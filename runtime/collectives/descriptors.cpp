@@ -13,6 +13,7 @@ namespace desc = contract::desc;
 constexpr uint64_t kUnit = 64;   // shares are cut at multiples of this
 constexpr uint32_t kRingId = 1;  // of the first lap after a queue reset; checks are masked
 constexpr uint32_t kWord = 4;    // a completion write
+constexpr uint32_t kRow = kSignalsPerPacket * kWord;  // of the weights
 // Pieces of compute packets: a multiple of this.
 constexpr uint32_t kComputeUnit = 4096;
 
@@ -135,8 +136,7 @@ void Descriptors::add(const Transfer& transfer) {
     if (transfer.sources.size() == 1) limit = packet_bytes_;  // a copy to several places
   }
   uint64_t weight = weights_;  // row i holds 2^i
-  for (uint32_t k = transfer.engines.count; k < kSignal; k *= 2)
-    weight += kSignalsPerPacket * kWord;
+  for (uint32_t k = transfer.engines.count; k < kSignal; k *= 2) weight += kRow;
   for (uint32_t i = 0; i < transfer.engines.count; ++i) {
     EngineRing& ring = rings_[transfer.engines.first + i];
     const std::vector<Piece> parts =

@@ -1,5 +1,4 @@
 #include "collector.h"
-#include "base/json.h"
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -12,6 +11,8 @@
 #include <cerrno>
 #include <random>
 #include <sstream>
+
+#include "base/json.h"
 
 namespace nccom {
 namespace {

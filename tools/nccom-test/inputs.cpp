@@ -1,11 +1,12 @@
 #include "inputs.h"
-#include "base/json.h"
 
 #include <algorithm>
 #include <cctype>
 #include <fstream>
 #include <set>
 #include <sstream>
+
+#include "base/json.h"
 
 namespace nccom {
 namespace {

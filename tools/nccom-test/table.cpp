@@ -1,9 +1,10 @@
 #include "table.h"
-#include "base/json.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+
+#include "base/json.h"
 
 namespace nccom {
 namespace {

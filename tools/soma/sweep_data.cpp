@@ -1,6 +1,5 @@
 // Axes, published rows, reports and the CSV file of `soma sweep`.
 #include "tools/soma/sweep_data.h"
-#include "base/json.h"
 
 #include <fmt/core.h>
 
@@ -8,6 +7,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <sstream>
+
+#include "base/json.h"
 
 namespace soma {
 namespace {
