@@ -222,10 +222,12 @@ uint64_t UdmaEngine::engine_bytes(const Packet& packet) const {
 }
 
 // Charges what the buffers of a route occupy.
-void UdmaEngine::charge(SameRoute& same) {
+void UdmaEngine::charge(const Packet& packet, SameRoute& same) {
   if (same.route == nullptr) return;
   for (const Charge& share : same.route->shares) {
-    context_.charges.add(*share.resource, share.bytes * same.bytes, share.extra * same.buffers);
+    const uint64_t bytes = share.bytes * same.bytes;
+    context_.charges.add(*share.resource, bytes, share.extra * same.buffers,
+                         packet.signal ? bytes / sizeof(uint32_t) : 0);
   }
   same = {};
 }
@@ -233,7 +235,7 @@ void UdmaEngine::charge(SameRoute& same) {
 // Where a buffer lies. What it occupies is charged with the next ones of the same route.
 Space UdmaEngine::look(Packet& packet, const Buffer& b, Half h, SameRoute& same) {
   if (same.route == nullptr || !same.route->holds(b.address, Routes::kind(domain_, h == kS2m))) {
-    charge(same);
+    charge(packet, same);
     same.route = &context_.routes.find(domain_, b.address, h == kS2m);
     base::Ps& latency = h == kM2s ? packet.read_latency : packet.write_latency;
     latency = std::max(latency, same.route->latency);
@@ -266,7 +268,7 @@ void UdmaEngine::look_at_sources(Packet& packet) {
         break;
     }
   }
-  charge(same);
+  charge(packet, same);
 }
 
 void UdmaEngine::look_at_destinations(Packet& packet) {
@@ -295,65 +297,85 @@ void UdmaEngine::look_at_destinations(Packet& packet) {
         break;
     }
   }
-  charge(same);
+  charge(packet, same);
 }
 
-// Of a packet with all its descriptors.
-UdmaEngine::Assembly UdmaEngine::judge(Packet& packet, bool stalled) {
+// Of a packet with all its descriptors. Destinations come first: they tell whether it is a signal.
+UdmaEngine::Assembly UdmaEngine::judge(Packet& packet, bool stalled, bool joins) {
   if (packet.partial) take_sources(packet, 0, packet.bytes);
-  context_.charges.open();
+  if (!joins) context_.charges.open();
   packet.first_charge = static_cast<uint32_t>(context_.charges.size());
+  look_at_destinations(packet);
+  look_at_sources(packet);
   context_.charges.add(resource_, engine_bytes(packet),
                        context_.timing.dma_buffer * std::max(packet.sources, packet.destinations));
-  look_at_sources(packet);
-  look_at_destinations(packet);
   packet.charges = static_cast<uint32_t>(context_.charges.size()) - packet.first_charge;
   if (packet.errors[kM2s] != 0 || packet.errors[kS2m] != 0) return Assembly::kError;
   if (packet.unanswered) return Assembly::kNone;
   return stalled ? Assembly::kStalled : Assembly::kPacket;
 }
 
-// Appends the packet at these ring offsets to the run. kNone: not all descriptors are there.
-// kStalled: a DMB waits for earlier writes. kError: the appended packet carries causes and must not
-// execute.
-UdmaEngine::Assembly UdmaEngine::assemble(uint32_t q, uint32_t tx_offset, uint32_t rx_offset,
-                                          base::Ps at, base::Ps visible_at) {
+bool UdmaEngine::fits(const Packet& packet, const Behind& behind) const {
+  return !packet.partial && !packet.dmb &&
+         behind.bytes + packet.bytes / packet.copies <= context_.timing.dma_burst_bytes;
+}
+
+// Charges the packets of a burst again, without one that cannot execute.
+void UdmaEngine::charge_again() {
+  context_.charges.clear();
+  bool joins = false;
+  for (Packet& packet : run_.packets) {
+    judge(packet, false, joins);
+    joins = true;
+  }
+}
+
+// Appends the packet behind others to the run. kNone: not all descriptors are there, or it does not
+// fit in the burst. kStalled: a DMB waits for earlier writes. kError: the appended packet carries
+// causes and must not execute; such a packet joins no burst.
+UdmaEngine::Assembly UdmaEngine::assemble(uint32_t q, const Behind& behind, base::Ps at) {
   Queue& queue = *queues_[q];
   if (!config_.known) configure();
   const HalfQueue& tx = queue.half[kM2s];
   const HalfQueue& rx = queue.half[kS2m];
   const bool scheduled = (config_.scheduled >> q & 1) != 0 && tx.length != 0 && rx.length != 0;
-  if (tx.visible == tx_offset || !scheduled) return Assembly::kNone;
+  if (tx.visible == behind.tx || !scheduled) return Assembly::kNone;
   const size_t buffers = run_.buffers.size();
   const size_t scales = run_.scales.size();
-  const size_t charges = context_.charges.size();
+  const Charges::Mark charges = context_.charges.mark();
   Packet& packet = run_.packets.push_back({});
   packet.queue = static_cast<uint8_t>(q);
   packet.first_buffer = static_cast<uint32_t>(buffers);
   packet.generation[kM2s] = tx.generation;
   packet.generation[kS2m] = rx.generation;
-  Assembly result = assemble_tx(queue, tx_offset, packet);
+  Assembly result = assemble_tx(queue, behind.tx, packet);
   if (result == Assembly::kPacket) {
-    const uint32_t sent = tx_offset == 0 ? std::min(queue.sent, packet.source_bytes) : 0;
+    const uint32_t sent = behind.tx == 0 ? std::min(queue.sent, packet.source_bytes) : 0;
     packet.bytes = packet.source_bytes - sent;
     if (sent != 0) take_sources(packet, sent, packet.bytes);
     if (packet.compute && !compute_shape(packet)) {
       result = fail(packet, kS2m, s2m_cause::kLengthMismatch);
     }
   }
-  if (result == Assembly::kPacket) result = assemble_rx(queue, rx_offset, packet);
-  if (result == Assembly::kPacket) {
-    const bool goes_on = tx_offset == 0 && (queue.dmb_released || queue.sent != 0);
-    const bool dmb = packet.dmb && !goes_on && (config_.dmb_ignored >> q & 1) == 0;
-    result = judge(packet, dmb && at < visible_at);
-    // The queue stands still from here on; others go on.
-    if (packet.unanswered && result == Assembly::kNone && tx_offset == 0) unanswered_ |= 1u << q;
+  if (result == Assembly::kPacket) result = assemble_rx(queue, behind.rx, packet);
+  if (result == Assembly::kPacket && behind.joins && !fits(packet, behind)) {
+    result = Assembly::kNone;
   }
-  if (result != Assembly::kPacket) context_.charges.truncate(charges);
-  if (result == Assembly::kNone || result == Assembly::kStalled) {
+  const bool judged = result == Assembly::kPacket;
+  if (judged) {
+    const bool goes_on = behind.tx == 0 && (queue.dmb_released || queue.sent != 0);
+    const bool dmb = packet.dmb && !goes_on && (config_.dmb_ignored >> q & 1) == 0;
+    result = judge(packet, dmb && at < queue.visible_at, behind.joins);
+    // The queue stands still from here on; others go on.
+    if (packet.unanswered && result == Assembly::kNone && behind.tx == 0) unanswered_ |= 1u << q;
+  }
+  if (result != Assembly::kPacket) context_.charges.back_to(charges);
+  if (result == Assembly::kNone || result == Assembly::kStalled ||
+      (result == Assembly::kError && behind.joins)) {
     run_.buffers.truncate(buffers);
     run_.scales.resize(scales);
     run_.packets.pop_back();
+    if (judged && behind.joins) charge_again();
   }
   return result;
 }

@@ -94,6 +94,8 @@ void UdmaEngine::on_event(const EventKey& key, uint32_t tag, uint64_t argument) 
 void UdmaEngine::expect(uint32_t tag, uint64_t argument) {
   if (tag == kTagEffect) return __builtin_prefetch(&deferred_[argument]);
   constexpr size_t kLine = 64;
+  constexpr size_t kTxLines = 4;  // descriptors of a burst
+  constexpr size_t kRxLines = 3;
   const auto prefetch = [](const void* from, size_t bytes) {
     for (size_t at = 0; at < bytes; at += kLine) {
       __builtin_prefetch(static_cast<const uint8_t*>(from) + at);
@@ -103,8 +105,8 @@ void UdmaEngine::expect(uint32_t tag, uint64_t argument) {
   prefetch(&resource_, 2 * kLine);
   prefetch(&run_, sizeof run_);
   prefetch(ahead_[0], sizeof(Queue));
-  prefetch(ahead_[1], kLine);
-  prefetch(ahead_[2], kLine);
+  prefetch(ahead_[1], kTxLines * kLine);
+  prefetch(ahead_[2], kRxLines * kLine);
 }
 
 // Arbitrates at `at`, unless a packet is being executed or an earlier arbitration is due.
@@ -207,7 +209,7 @@ UdmaEngine::Assembly UdmaEngine::arbitrate(base::Ps at) {
   while (candidates != 0) {
     const uint32_t best = next_queue(candidates);
     candidates &= ~(1u << best);
-    const Assembly result = assemble(best, 0, 0, at, queue(best).visible_at);
+    const Assembly result = assemble(best, {}, at);
     queue(best).dmb_waits = result == Assembly::kStalled;
     if (result == Assembly::kStalled) {
       wake_stalled(best);
@@ -234,12 +236,12 @@ bool UdmaEngine::other_eligible(uint32_t q, base::Ps at) {
     const size_t packets = run_.packets.size();
     const size_t buffers = run_.buffers.size();
     const size_t scales = run_.scales.size();
-    const size_t charges = context_.charges.size();
-    const Assembly result = assemble(o, 0, 0, at, queue(o).visible_at);
+    const Charges::Mark charges = context_.charges.mark();
+    const Assembly result = assemble(o, {}, at);
     run_.packets.truncate(packets);
     run_.buffers.truncate(buffers);
     run_.scales.resize(scales);
-    context_.charges.truncate(charges);
+    context_.charges.back_to(charges);
     if (result == Assembly::kStalled) wake_stalled(o);
     if (result != Assembly::kNone && result != Assembly::kStalled) return true;
   }
@@ -266,34 +268,44 @@ void UdmaEngine::place(Packet& packet, base::Ps at, base::Ps end) {
   if (packet.write_barrier) q.barrier_until = packet.visible;
 }
 
-// The first packet starts now. While nobody else uses its path, further packets of the queue are
-// taken into the run; their reservations are made when the run ends or has to yield.
+// The first packet starts now, and others of its queue with it: in a run while nobody else uses
+// their path, in a burst otherwise.
 void UdmaEngine::plan(base::Ps at) {
   running_ = true;
-  const EventKey now = key(at, Phase::kStart);
   const uint32_t q = run_.packets.front().queue;
-  for (const Charge& c : context_.charges) {
-    if (c.resource->run() != nullptr) c.resource->run()->yield_to(now);
-  }
-  size_t limit = contended(at) ? 1 : run_limit();
-  if (run_.packets.front().partial) limit = 1;
-  if (limit > 1 && (others_arrive(q) || other_eligible(q, at))) limit = 1;
-  if (limit == 1) {
-    plan_one(at);
-  } else {
+  make_way(at);
+  const bool shared = contended(at);
+  const size_t limit = shared ? 1 : run_limit();
+  const bool more = (shared || limit > 1) && !run_.packets.front().partial && !others_arrive(q) &&
+                    !other_eligible(q, at);
+  if (more && !shared) {
     run_.barrier_before = queue(q).barrier_until;
     plan_run(at, q, limit);
+  } else {
+    if (more) extend_burst(q, at);
+    plan_burst(at);
   }
-  const Packet& last = run_.packets.back();
-  start_event_ = context_.events.schedule(key(last.end, Phase::kStart), *this, kTagStart);
-  look_ahead(last);
+  start_event_ =
+      context_.events.schedule(key(run_.packets.back().end, Phase::kStart), *this, kTagStart);
+  look_ahead();
+}
+
+// Runs of others on the path end now.
+void UdmaEngine::make_way(base::Ps at) {
+  for (const Charge& c : context_.charges) {
+    if (c.resource->run() != nullptr) c.resource->run()->yield_to(key(at, Phase::kStart));
+  }
 }
 
 // What a further packet of the queue would read.
-void UdmaEngine::look_ahead(const Packet& last) {
-  const Queue& q = queue(last.queue);
+void UdmaEngine::look_ahead() {
+  const Queue& q = queue(run_.packets.back().queue);
   ahead_[0] = &q;
-  const uint32_t n[2] = {last.tx_descriptors, last.rx_descriptors};
+  uint32_t n[2] = {};
+  for (const Packet& packet : run_.packets) {
+    n[kM2s] += packet.tx_descriptors;
+    n[kS2m] += packet.rx_descriptors;
+  }
   for (Half h : {kM2s, kS2m}) {
     const HalfQueue& half = q.half[h];
     if (half.ring == nullptr) continue;
@@ -310,21 +322,46 @@ bool UdmaEngine::contended(base::Ps at) const {
   return false;
 }
 
-void UdmaEngine::plan_one(base::Ps at) {
+// Takes further packets of the queue into the burst. They charge what the first one does, so that
+// each resource is reserved once.
+void UdmaEngine::extend_burst(uint32_t q, base::Ps at) {
+  Behind behind;
+  behind.joins = true;
+  for (;;) {
+    const Packet& last = run_.packets.back();
+    if (last.signal || last.reads_register) break;
+    behind.tx += last.tx_descriptors;
+    behind.rx += last.rx_descriptors;
+    behind.bytes += last.bytes / last.copies;
+    if (assemble(q, behind, at) != Assembly::kPacket) break;
+  }
+  if (run_.packets.size() > 1) make_way(at);
+}
+
+// Reserves the path for all packets of the run at once. They share its time by their bytes.
+void UdmaEngine::plan_burst(base::Ps at) {
   base::Ps end = 0;
   for (const Charge& c : context_.charges) {
     end = std::max(end, c.resource->commit(at, c.bytes, c.extra));
-    if (run_.packets.front().signal) c.resource->count_signals(c.bytes);
+    c.resource->count_signals(c.signals);
   }
-  place(run_.packets.front(), at, end);
+  uint64_t bytes = 0;
+  for (const Packet& packet : run_.packets) bytes += packet.bytes;
+  uint64_t done = 0;
+  base::Ps begin = at;
+  for (Packet& packet : run_.packets) {
+    done += packet.bytes;
+    const auto part = static_cast<unsigned __int128>(end - at) * done;
+    place(packet, begin, done == bytes ? end : at + static_cast<base::Ps>(part / bytes));
+    begin = packet.end;
+  }
   streak_ = std::min(streak_ + 1, kMaxStreak);
 }
 
 void UdmaEngine::plan_run(base::Ps at, uint32_t q, size_t limit) {
   const Charges& charges = context_.charges;
   local_.clear();
-  uint32_t tx = 0;
-  uint32_t rx = 0;
+  Behind behind;
   for (base::Ps t = at;;) {
     Packet& packet = run_.packets.back();
     base::Ps end = 0;
@@ -335,9 +372,9 @@ void UdmaEngine::plan_run(base::Ps at, uint32_t q, size_t limit) {
     place(packet, t, end);
     t = packet.end;
     if (packet.signal || packet.reads_register || run_.packets.size() == limit) break;
-    tx += packet.tx_descriptors;
-    rx += packet.rx_descriptors;
-    if (!extend_run(q, tx, rx, t)) break;
+    behind.tx += packet.tx_descriptors;
+    behind.rx += packet.rx_descriptors;
+    if (!extend_run(q, behind, t)) break;
   }
   run_.charges.assign(charges.begin(), charges.end());
   if (run_.packets.size() > 1) {
@@ -350,18 +387,20 @@ void UdmaEngine::plan_run(base::Ps at, uint32_t q, size_t limit) {
 }
 
 // Takes the next packet into the run, unless its turn comes when the run has ended.
-bool UdmaEngine::extend_run(uint32_t q, uint32_t tx, uint32_t rx, base::Ps at) {
+bool UdmaEngine::extend_run(uint32_t q, const Behind& behind, base::Ps at) {
   const size_t packets = run_.packets.size();
-  const Assembly next = assemble(q, tx, rx, at, queue(q).visible_at);
+  const Charges::Mark charges = context_.charges.mark();
+  const Assembly next = assemble(q, behind, at);
   if (run_.packets.size() == packets) return false;
   const Packet& added = run_.packets.back();
   bool alone = next == Assembly::kPacket && added.errors[kM2s] == 0 && added.errors[kS2m] == 0 &&
                !added.partial;
   for (uint32_t i = 0; alone && i < added.charges; ++i) {
-    alone = context_.charges[added.first_charge + i].resource->run() == nullptr;
+    BandwidthResource& resource = *context_.charges[added.first_charge + i].resource;
+    alone = resource.run() == nullptr && local_state(resource).end <= at;
   }
   if (alone) return true;
-  if (next == Assembly::kPacket) context_.charges.truncate(added.first_charge);
+  context_.charges.back_to(charges);
   run_.packets.pop_back();
   return false;
 }
@@ -387,7 +426,7 @@ void UdmaEngine::reserve_planned() {
     for (uint32_t i = 0; i < packet.charges; ++i) {
       const Charge& c = run_.charges[packet.first_charge + i];
       c.resource->commit(packet.start, c.bytes, c.extra);
-      if (packet.signal) c.resource->count_signals(c.bytes);
+      c.resource->count_signals(c.signals);
     }
   }
 }

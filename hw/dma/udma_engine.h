@@ -12,8 +12,10 @@
 //
 // While it is alone on its path, the engine executes many packets as one event (a run). The
 // arithmetic is that of single packets; when another reserves one of the resources, or another
-// queue of the engine becomes ready, what has not started is given back. On a contended path every
-// packet is an event; prefetched descriptors are one only for an engine that has nothing to do.
+// queue of the engine becomes ready, what has not started is given back. On a contended path, while
+// no other of its queues waits, it reserves the path at its start for several packets of a queue (a
+// burst, at most dma.burst_bytes, up to the first signal); what it has reserved it keeps.
+// Prefetched descriptors are an event only for an engine that has nothing to do.
 #pragma once
 
 #include <array>
@@ -145,8 +147,8 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
     Half half;
   };
   struct PlannedRun {
-    SmallVector<Packet, 1> packets;
-    SmallVector<Buffer, 5> buffers;
+    SmallVector<Packet, 3> packets;
+    SmallVector<Buffer, 14> buffers;
     std::vector<Scales> scales;
     std::vector<Charge> charges;  // as long as resources are claimed
     base::Ps barrier_before = 0;  // of the queue, when the run was planned
@@ -180,6 +182,13 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
     uint32_t max_bytes = 0;
     uint32_t max_descriptors = 0;
     std::array<uint8_t, kQueues> service_class{};
+  };
+  // Where a packet is looked for: behind these descriptors of its queue.
+  struct Behind {
+    uint32_t tx = 0;
+    uint32_t rx = 0;
+    bool joins = false;  // the burst of the packets before, which has
+    uint64_t bytes = 0;  // so many
   };
   // Buffers in a row that lie in one place.
   struct SameRoute {
@@ -259,11 +268,12 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   EventKey key(base::Ps at, Phase phase) const { return {at, component_, phase}; }
 
   // Packets (udma_assembly.cpp).
-  Assembly assemble(uint32_t q, uint32_t tx_offset, uint32_t rx_offset, base::Ps at,
-                    base::Ps visible_at);
+  Assembly assemble(uint32_t q, const Behind& behind, base::Ps at);
   Assembly assemble_tx(Queue& queue, uint32_t offset, Packet& packet);
   Assembly assemble_rx(Queue& queue, uint32_t offset, Packet& packet);
-  Assembly judge(Packet& packet, bool stalled);
+  bool fits(const Packet& packet, const Behind& behind) const;
+  Assembly judge(Packet& packet, bool stalled, bool joins);
+  void charge_again();
   void take_slot(Packet& packet, const contract::Descriptor& d, float& scale);
   bool take_source(Packet& packet, const contract::Descriptor& d, float scale);
   void take_sources(Packet& packet, uint32_t skip, uint32_t bytes);
@@ -272,7 +282,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   Assembly fail(Packet& packet, Half h, uint32_t cause);
   void look_at_sources(Packet& packet);
   void look_at_destinations(Packet& packet);
-  void charge(SameRoute& same);
+  void charge(const Packet& packet, SameRoute& same);
   Space look(Packet& packet, const Buffer& b, Half h, SameRoute& same);
   uint64_t engine_bytes(const Packet& packet) const;
   bool abort_masked(Half h, uint32_t cause) const;
@@ -286,11 +296,13 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   bool other_eligible(uint32_t q, base::Ps at);
   void drop_erroneous(const Packet& packet);
   void plan(base::Ps at);
-  void plan_one(base::Ps at);
-  void look_ahead(const Packet& last);
+  void make_way(base::Ps at);
+  void extend_burst(uint32_t q, base::Ps at);
+  void plan_burst(base::Ps at);
+  void look_ahead();
   bool contended(base::Ps at) const;
   void plan_run(base::Ps at, uint32_t q, size_t limit);
-  bool extend_run(uint32_t q, uint32_t tx, uint32_t rx, base::Ps at);
+  bool extend_run(uint32_t q, const Behind& behind, base::Ps at);
   void reserve_planned();
   BandwidthResource::State& local_state(BandwidthResource& resource);
   void place(Packet& packet, base::Ps at, base::Ps end);

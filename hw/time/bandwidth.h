@@ -44,7 +44,7 @@ class alignas(64) BandwidthResource {
   base::Ps busy_ps() const { return busy_ps_; }
   // Words among those served that were signals: total_bytes() less them is payload.
   uint64_t signals() const { return signals_; }
-  void count_signals(uint64_t bytes) { signals_ += bytes / 4; }
+  void count_signals(uint64_t words) { signals_ += words; }
 
   // Serves `bytes` from `key.time` on, behind what was reserved before; returns the end.
   base::Ps reserve(const EventKey& key, uint64_t bytes, base::Ps extra = 0) {
@@ -124,24 +124,27 @@ class alignas(64) BandwidthResource {
   std::string name_;
 };
 
-// What one packet asks of each resource of its path; a resource appears once.
+// What one packet, or several that are reserved at once, ask of each resource of their path; a
+// resource appears once.
 struct Charge {
   BandwidthResource* resource = nullptr;
   uint64_t bytes = 0;
   base::Ps extra = 0;
+  uint64_t signals = 0;  // words among the bytes
 };
 
-// The charges of one packet after the other. Only one packet's are open at a time on a machine.
+// The charges of one packet after the other. Only one list is open at a time on a machine.
 class Charges {
  public:
   // From here on charges belong to the next packet.
   void open() { first_ = size_; }
-  void add(BandwidthResource& resource, uint64_t bytes, base::Ps extra = 0) {
-    // If the open packet has charged it before, then where the resource says.
+  void add(BandwidthResource& resource, uint64_t bytes, base::Ps extra = 0, uint64_t signals = 0) {
+    // If the open list has it already, then where the resource says.
     const size_t at = resource.place_;
     if (at >= first_ && at < size_ && items_[at].resource == &resource) {
       items_[at].bytes += bytes;
       items_[at].extra += extra;
+      items_[at].signals += signals;
       return;
     }
     resource.place_ = size_;
@@ -151,10 +154,18 @@ class Charges {
     item.resource = &resource;
     item.bytes = bytes;
     item.extra = extra;
+    item.signals = signals;
   }
   void clear() { size_ = first_ = 0; }
-  // Forgets all but the first `size`.
-  void truncate(size_t size) { size_ = first_ = size; }
+  // Forgets what came after the mark; nothing before it may have been added to.
+  struct Mark {
+    size_t size, first;
+  };
+  Mark mark() const { return {size_, first_}; }
+  void back_to(const Mark& mark) {
+    size_ = mark.size;
+    first_ = mark.first;
+  }
   const Charge* begin() const { return items_.data(); }
   const Charge* end() const { return items_.data() + size_; }
   size_t size() const { return size_; }
