@@ -46,7 +46,7 @@ class Routes {
   }
 
  private:
-  static constexpr uint32_t kEntryBits = 9;
+  static constexpr uint32_t kEntryBits = 11;
   static constexpr size_t kEntries = size_t{1} << kEntryBits;
   // A route is kept in a place that is shared by all addresses of a large or of a small block.
   static constexpr uint32_t kLargeBits = 33;

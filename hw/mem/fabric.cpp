@@ -232,7 +232,11 @@ SparseRange Fabric::sparse(uint64_t address, uint64_t length) {
 }
 
 bool Fabric::access(uint64_t address, uint8_t* data, size_t size, bool write, bool debug) {
-  const Location at = locate(address);
+  return access(address, locate(address), data, size, write, debug);
+}
+
+bool Fabric::access(uint64_t address, const Location& at, uint8_t* data, size_t size, bool write,
+                    bool debug) {
   if (size > at.length) return false;
   switch (at.space) {
     case Space::kNone:
@@ -278,7 +282,9 @@ bool Fabric::write(uint64_t address, base::ConstByteSpan from, bool debug) {
 }
 
 bool Fabric::store(uint64_t address, base::ConstByteSpan from) {
-  return reach(address, from.size()) != Space::kNoLink && write(address, from);
+  const Location at = locate(address);
+  if (at.space == Space::kPeer && reach(address, from.size()) == Space::kNoLink) return false;
+  return access(address, at, const_cast<uint8_t*>(from.data()), from.size(), true, false);
 }
 
 bool Fabric::read32(uint64_t address, uint32_t& value, bool debug) {

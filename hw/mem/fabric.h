@@ -182,6 +182,8 @@ class Fabric {
   base::Ps round_trip(const Location& peer) const;
   Fabric* peer_of(const Location& at) const;
   bool access(uint64_t address, uint8_t* data, size_t size, bool write, bool debug);
+  bool access(uint64_t address, const Location& at, uint8_t* data, size_t size, bool write,
+              bool debug);
   uint32_t domain_of(const Location& at) const;
   void peer_path(uint32_t domain, const Location& at, bool write, uint64_t bytes, Charges& to);
   void cross(uint32_t from, uint32_t to, uint64_t bytes, Charges& charges);
