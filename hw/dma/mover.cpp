@@ -16,7 +16,7 @@ bool overlaps(const uint8_t* a, uint64_t a_bytes, const uint8_t* b, uint64_t b_b
 }
 }  // namespace
 
-bool Mover::read_piece(uint64_t address, uint8_t* to, uint64_t length) {
+bool Mover::read(uint64_t address, uint8_t* to, uint64_t length) {
   if (const uint8_t* from = fabric_.direct(address, length)) {
     std::memcpy(to, from, length);
     return true;
@@ -52,7 +52,7 @@ bool Mover::move_piece(uint64_t to, uint64_t from, uint64_t length, bool sparse,
     return true;
   }
   bounce_.resize(std::max<size_t>(bounce_.size(), length));
-  if (!read_piece(from, bounce_.data(), length)) {
+  if (!read(from, bounce_.data(), length)) {
     outcome.m2s |= m2s_cause::kDataRead;
     return false;
   }
@@ -91,17 +91,6 @@ Mover::Outcome Mover::copy(const Buffer* buffers, const Packet& packet, bool spa
   return outcome;
 }
 
-bool Mover::gather(const Buffer* buffers, const Packet& packet, uint8_t* to) {
-  uint64_t left = packet.bytes;
-  for (uint32_t i = 0; i < packet.sources && left != 0; ++i) {
-    const uint64_t n = std::min<uint64_t>(buffers[i].length, left);
-    if (!read_piece(buffers[i].address, to, n)) return false;
-    to += n;
-    left -= n;
-  }
-  return true;
-}
-
 // Writes the `each` bytes at `from` over and over until the targets are full.
 void Mover::scatter(const Buffer* targets, uint32_t count, const uint8_t* from, uint64_t each,
                     Outcome& outcome) {
@@ -134,7 +123,7 @@ Mover::Outcome Mover::duplicate(const Buffer* buffers, const Packet& packet, boo
     return outcome;
   }
   bounce_.resize(std::max<size_t>(bounce_.size(), each));
-  if (!read_piece(source.address, bounce_.data(), each)) {
+  if (!read(source.address, bounce_.data(), each)) {
     outcome.m2s |= m2s_cause::kDataRead;
     return outcome;
   }
@@ -160,7 +149,7 @@ Mover::Outcome Mover::compute(const Buffer* buffers, const Packet& packet, const
   for (uint32_t i = 0; i < packet.sources; ++i, spill += each) {
     sources[i] = fabric_.direct(buffers[i].address, each);
     if (sources[i] != nullptr) continue;
-    if (!read_piece(buffers[i].address, spill, each)) {
+    if (!read(buffers[i].address, spill, each)) {
       outcome.m2s |= m2s_cause::kDataRead;
       return outcome;
     }

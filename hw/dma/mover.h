@@ -26,11 +26,10 @@ class Mover {
   Outcome copy(const Buffer* buffers, const Packet& packet, bool sparse);
   // `scales`: of an fma packet.
   Outcome compute(const Buffer* buffers, const Packet& packet, const Scales* scales, bool sparse);
-  // All source bytes of a packet as one stream; false on a bus error.
-  bool gather(const Buffer* buffers, const Packet& packet, uint8_t* to);
+  // Bytes of one place, of registers word by word; false on a bus error.
+  bool read(uint64_t address, uint8_t* to, uint64_t length);
 
  private:
-  bool read_piece(uint64_t address, uint8_t* to, uint64_t length);
   bool write_piece(uint64_t address, const uint8_t* from, uint64_t length);
   bool move_piece(uint64_t to, uint64_t from, uint64_t length, bool sparse, Outcome& outcome);
   Outcome duplicate(const Buffer* buffers, const Packet& packet, bool sparse);

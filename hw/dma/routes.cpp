@@ -47,7 +47,7 @@ const Route& Routes::resolve(uint32_t domain, uint64_t address, bool write) {
   found.latency = write ? fabric_.write_latency(address) : fabric_.read_latency(address);
   scratch_.clear();
   fabric_.path(domain, address, write, 1, scratch_);
-  found.shares.assign(scratch_.begin(), scratch_.end());
+  for (const Charge& of_one : scratch_) found.shares.push_back({of_one.resource, of_one.bytes});
   const uint32_t bits = found.size >> kLargeBits != 0 ? kLargeBits : kSmallBits;
   // What cannot be reached today may be tomorrow.
   const bool kept = found.size > 1 && space != Space::kNone && space != Space::kNoLink;

@@ -20,7 +20,12 @@ struct Route {
   Memory* memory = nullptr;    // plain memory behind `begin`
   BusTarget* block = nullptr;  // or the block with these registers
   uint64_t offset = 0;         // in it
-  std::vector<Charge> shares;  // of one byte
+  // What each byte occupies, so many times.
+  struct Share {
+    BandwidthResource* resource;
+    uint64_t times;
+  };
+  std::vector<Share> shares;
 
   bool holds(uint64_t address, uint32_t of_kind) const {
     return address - begin < size && kind == of_kind;

@@ -224,10 +224,9 @@ uint64_t UdmaEngine::engine_bytes(const Packet& packet) const {
 // Charges what the buffers of a route occupy.
 void UdmaEngine::charge(const Packet& packet, SameRoute& same) {
   if (same.route == nullptr) return;
-  for (const Charge& share : same.route->shares) {
-    const uint64_t bytes = share.bytes * same.bytes;
-    context_.charges.add(*share.resource, bytes, share.extra * same.buffers,
-                         packet.signal ? bytes / sizeof(uint32_t) : 0);
+  for (const Route::Share& share : same.route->shares) {
+    const uint64_t bytes = share.times * same.bytes;
+    context_.charges.add(*share.resource, bytes, 0, packet.signal ? bytes / sizeof(uint32_t) : 0);
   }
   same = {};
 }
@@ -241,7 +240,6 @@ Space UdmaEngine::look(Packet& packet, const Buffer& b, Half h, SameRoute& same)
     latency = std::max(latency, same.route->latency);
   }
   same.bytes += b.length;
-  ++same.buffers;
   return b.length <= same.route->left(b.address) ? same.route->space
                                                  : context_.fabric.reach(b.address, b.length);
 }

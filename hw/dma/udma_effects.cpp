@@ -1,5 +1,8 @@
 // What a packet of the UDMA engine does when it has ended: descriptors are consumed, payload moves
 // or is elided, signals take effect.
+#include <algorithm>
+#include <cstring>
+
 #include "hw/dma/udma_engine.h"
 
 namespace hw {
@@ -123,9 +126,8 @@ void UdmaEngine::defer(const Packet& packet) {
     d.rest->targets.assign(targets, targets + packet.destinations);
     d.rest->data.resize(packet.bytes);
   }
-  if (context_.timing_only && reads_elided(buffers, packet)) ++context_.counters.elided_reads;
-  auto* to = words ? reinterpret_cast<uint8_t*>(d.data.data()) : d.rest->data.data();
-  if (!mover_.gather(buffers, packet, to)) {
+  if (!read_signal(packet,
+                   words ? reinterpret_cast<uint8_t*>(d.data.data()) : d.rest->data.data())) {
     d.rest.reset();
     deferred_free_.push_back(slot);
     raise(kM2s, m2s_cause::kDataRead);
@@ -133,6 +135,28 @@ void UdmaEngine::defer(const Packet& packet) {
   }
   ++deferred_pending_;
   d.event = context_.events.schedule(key(packet.visible, Phase::kEffect), *this, kTagEffect, slot);
+}
+
+bool UdmaEngine::read_signal(const Packet& packet, uint8_t* to) {
+  const Buffer* buffers = run_.buffers.data() + packet.first_buffer;
+  uint64_t left = packet.bytes;
+  bool elided = false;
+  for (uint32_t i = 0; i < packet.sources && left != 0; ++i) {
+    const uint64_t n = std::min<uint64_t>(buffers[i].length, left);
+    uint64_t offset = 0;
+    Memory* memory = memory_of(buffers[i], kM2s, &offset);
+    const uint8_t* from = memory != nullptr ? memory->at(offset, n) : nullptr;
+    if (from != nullptr) {
+      elided = elided || (context_.timing_only && memory->elided().overlaps(offset, n));
+      std::memcpy(to, from, n);
+    } else if (!mover_.read(buffers[i].address, to, n)) {
+      return false;
+    }
+    to += n;
+    left -= n;
+  }
+  context_.counters.elided_reads += elided ? 1 : 0;
+  return true;
 }
 
 void UdmaEngine::effect(uint64_t slot) {

@@ -194,7 +194,6 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   struct SameRoute {
     const Route* route = nullptr;
     uint64_t bytes = 0;
-    uint32_t buffers = 0;
   };
   struct LocalState {
     BandwidthResource* resource;
@@ -313,6 +312,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   void finish(base::Ps until);
   void complete(Packet& packet);
   void defer(const Packet& packet);
+  bool read_signal(const Packet& packet, uint8_t* to);
   void effect(uint64_t slot);
   void write_signal(const Buffer& b, const void* from);
   bool elided(const Packet& packet) const;
