@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
-#include <new>
 #include <type_traits>
 #include <vector>
 
@@ -35,11 +34,6 @@ class SmallVector {
     if (size_ == capacity_) grow();
     data_[size_] = value;
     return data_[size_++];
-  }
-  // A value as made by default, in its place.
-  T& append() {
-    if (size_ == capacity_) grow();
-    return *new (data_ + size_++) T();
   }
   void pop_back() { --size_; }
   // To at most the present size.

@@ -341,7 +341,7 @@ UdmaEngine::Assembly UdmaEngine::assemble(uint32_t q, const Behind& behind, base
   const size_t buffers = run_.buffers.size();
   const size_t scales = run_.scales.size();
   const Charges::Mark charges = context_.charges.mark();
-  Packet& packet = run_.packets.append();
+  Packet& packet = run_.packets.push_back({});
   packet.queue = static_cast<uint8_t>(q);
   packet.first_buffer = static_cast<uint32_t>(buffers);
   packet.generation[kM2s] = tx.generation;
