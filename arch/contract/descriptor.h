@@ -131,17 +131,20 @@ struct DmaCompute {
   }
   // The caller has checked that `d` is a metadata slot; field ranges are checked by the DMA engine.
   static constexpr DmaCompute unpack(const Descriptor& d) {
-    const auto low = static_cast<uint32_t>(d.address);
     DmaCompute c;
-    c.op = static_cast<ReduceOp>((d.w1 >> 20) & 7);
-    c.src = static_cast<DType>(low & 15);
-    c.dst = static_cast<DType>((low >> 4) & 15);
-    c.sources = static_cast<uint8_t>(((low >> 8) & 15) + 1);
-    c.has_constant = ((low >> 12) & 1) != 0;
-    c.constant_kind = static_cast<uint8_t>((low >> 13) & 3);
-    c.copies = static_cast<uint8_t>(((low >> 15) & 3) + 1);
-    c.constant_bits = static_cast<uint32_t>(d.address >> 32);
+    c.take(d);
     return c;
+  }
+  constexpr void take(const Descriptor& d) {
+    const auto low = static_cast<uint32_t>(d.address);
+    op = static_cast<ReduceOp>((d.w1 >> 20) & 7);
+    src = static_cast<DType>(low & 15);
+    dst = static_cast<DType>((low >> 4) & 15);
+    sources = static_cast<uint8_t>(((low >> 8) & 15) + 1);
+    has_constant = ((low >> 12) & 1) != 0;
+    constant_kind = static_cast<uint8_t>((low >> 13) & 3);
+    copies = static_cast<uint8_t>(((low >> 15) & 3) + 1);
+    constant_bits = static_cast<uint32_t>(d.address >> 32);
   }
 };
 

@@ -290,13 +290,7 @@ bool CcCore::write32(uint64_t address, uint32_t value) {
 bool CcCore::post(uint64_t address, uint32_t value, base::Ps latency) {
   const Space space = context_.fabric.reach(address, sizeof value);
   if (space == Space::kNone || space == Space::kNoLink) return false;
-  uint32_t slot = static_cast<uint32_t>(posted_.size());
-  if (posted_free_.empty()) {
-    posted_.emplace_back();
-  } else {
-    slot = posted_free_.back();
-    posted_free_.pop_back();
-  }
+  const uint32_t slot = posted_.add();
   posted_[slot] = {address, value};
   const base::Ps at = context_.queue.now() + latency;
   context_.queue.schedule({at, params_.component, Phase::kEffect}, *this, kTagArrival, slot);
@@ -305,8 +299,7 @@ bool CcCore::post(uint64_t address, uint32_t value, base::Ps latency) {
 
 // What is under way arrives, also when the link has gone down meanwhile.
 void CcCore::arrive_at_peer(uint64_t slot) {
-  const Posted posted = posted_[slot];
-  posted_free_.push_back(static_cast<uint32_t>(slot));
+  const Posted posted = posted_.take(slot);
   context_.fabric.write32(posted.address, posted.value);
 }
 bool CcCore::read(uint64_t address, void* to, size_t bytes) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/slot_pool.h"
 #include "firmware/cc/interpreter.h"
 #include "hw/cc/barrier_hub.h"
 #include "hw/mem/fabric.h"
@@ -131,8 +132,7 @@ class CcCore final : public RegBlock<CcCore>,
   uint32_t track_ = ~0u;
   EventQueue::Id scheduled_ = 0;
   uint32_t life_ = 0;           // counts resets of the processor
-  std::vector<Posted> posted_;  // on their way to other chips; places of posted_free_ are free
-  std::vector<uint32_t> posted_free_;
+  base::SlotPool<Posted> posted_;  // on their way to other chips
 };
 
 // All CC-cores of a chip behind one socket; core t answers at t * topsp::kWindow. Made on first

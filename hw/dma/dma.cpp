@@ -97,6 +97,7 @@ Dma::Dma(Fabric& fabric, EventQueue& events, const TimingParams& timing, Counter
                options.coalesce,
                Routes(fabric),
                {},
+               {},
                {}} {
   engines_.resize(fabric.address_map().dma_engines());
   wrappers_.resize(engines_.size());

@@ -65,15 +65,15 @@ bool UdmaEngine::wrong_ring_id(Half h, Packet& packet) {
 
 // A metadata slot; those that open no packet bring a new constant.
 void UdmaEngine::take_slot(Packet& packet, const Descriptor& d, float& scale) {
-  const auto slot = contract::DmaCompute::unpack(d);
   if (packet.tx_descriptors == 1) {
     packet.compute = true;
-    packet.operation = slot;
-    if (slot.op == contract::ReduceOp::kFma) {
+    packet.operation.take(d);
+    if (packet.operation.op == contract::ReduceOp::kFma) {
       packet.scales = static_cast<uint32_t>(run_.scales.size());
       run_.scales.emplace_back();
     }
   }
+  const auto slot = contract::DmaCompute::unpack(d);
   if (slot.has_constant && slot.op == contract::ReduceOp::kFma) {
     scale = base::load<float>(&slot.constant_bits);
   }

@@ -104,15 +104,8 @@ void UdmaEngine::complete(Packet& packet) {
 
 // A signal's source is read now, at its end; its writes take effect when it is acknowledged.
 void UdmaEngine::defer(const Packet& packet) {
-  uint32_t slot;
-  if (deferred_free_.empty()) {
-    slot = static_cast<uint32_t>(deferred_.size());
-    deferred_.emplace_back();
-  } else {
-    slot = deferred_free_.back();
-    deferred_free_.pop_back();
-  }
-  Deferred& d = deferred_[slot];
+  const uint32_t slot = context_.deferred.add();
+  Deferred& d = context_.deferred[slot];
   const Buffer* buffers = run_.buffers.data() + packet.first_buffer;
   const Buffer* targets = buffers + packet.sources;
   d.words = packet.destinations;
@@ -128,13 +121,25 @@ void UdmaEngine::defer(const Packet& packet) {
   }
   if (!read_signal(packet,
                    words ? reinterpret_cast<uint8_t*>(d.data.data()) : d.rest->data.data())) {
-    d.rest.reset();
-    deferred_free_.push_back(slot);
+    context_.deferred.take(slot);
     raise(kM2s, m2s_cause::kDataRead);
     return;
   }
-  ++deferred_pending_;
+  ++deferred_;
+  d.engine = this;
   d.event = context_.events.schedule(key(packet.visible, Phase::kEffect), *this, kTagEffect, slot);
+}
+
+// Signals that have not taken effect never will.
+void UdmaEngine::drop_deferred() {
+  for (size_t slot = 0; deferred_ != 0; ++slot) {
+    Deferred& d = context_.deferred[slot];
+    if (d.engine != this) continue;
+    context_.events.cancel(d.event);
+    d.engine = nullptr;
+    context_.deferred.take(slot);
+    --deferred_;
+  }
 }
 
 bool UdmaEngine::read_signal(const Packet& packet, uint8_t* to) {
@@ -160,11 +165,10 @@ bool UdmaEngine::read_signal(const Packet& packet, uint8_t* to) {
 }
 
 void UdmaEngine::effect(uint64_t slot) {
-  // A write may come back to this engine (a doorbell, a reset): nothing in deferred_ is referred
-  // to.
-  const Deferred d = std::move(deferred_[slot]);
-  deferred_free_.push_back(static_cast<uint32_t>(slot));
-  --deferred_pending_;
+  // A write may come back to this engine (a doorbell, a reset): the signal is over before.
+  context_.deferred[slot].engine = nullptr;
+  const Deferred d = context_.deferred.take(slot);
+  --deferred_;
   if (d.rest == nullptr) {
     for (uint32_t i = 0; i < d.words; ++i) {
       write_signal({d.targets[i], sizeof(uint32_t)}, &d.data[i]);

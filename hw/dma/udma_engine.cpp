@@ -44,10 +44,7 @@ void UdmaEngine::reset() {
   start_event_ = 0;
   running_ = false;
   run_.clear();
-  for (Deferred& d : deferred_) context_.events.cancel(d.event);
-  deferred_.clear();
-  deferred_free_.clear();
-  deferred_pending_ = 0;
+  drop_deferred();
   arrivals_.clear();
   arrived_ = 0;
   reset_registers();
@@ -92,7 +89,7 @@ void UdmaEngine::on_event(const EventKey& key, uint32_t tag, uint64_t argument) 
 }
 
 void UdmaEngine::expect(uint32_t tag, uint64_t argument) {
-  if (tag == kTagEffect) return __builtin_prefetch(&deferred_[argument]);
+  if (tag == kTagEffect) return __builtin_prefetch(&context_.deferred[argument]);
   constexpr size_t kLine = 64;
   constexpr size_t kTxLines = 4;  // descriptors of a burst
   constexpr size_t kRxLines = 3;

@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/slot_pool.h"
 #include "contract/regs/udma.h"
 #include "hw/dma/mover.h"
 #include "hw/dma/packet.h"
@@ -55,6 +56,23 @@ InPlace<T> make_in(std::pmr::memory_resource& memory, Args&&... args) {
   return InPlace<T>(new (at) T(std::forward<Args>(args)...));
 }
 
+class UdmaEngine;
+
+// A signal between the end of its packet, when its source was read, and its effect.
+struct Deferred {
+  static constexpr size_t kWords = 3;
+  struct Long {
+    std::vector<Buffer> targets;
+    std::vector<uint8_t> data;
+  };
+  UdmaEngine* engine = nullptr;  // null: none
+  EventQueue::Id event = 0;
+  uint32_t words = 0;  // of 4 bytes, each for a target of its own, when that is all
+  std::array<uint32_t, kWords> data{};
+  std::array<uint64_t, kWords> targets{};
+  std::unique_ptr<Long> rest;  // otherwise
+};
+
 // What all DMA engines of a chip share.
 struct DmaContext {
   Fabric& fabric;
@@ -68,6 +86,7 @@ struct DmaContext {
   bool coalesce = true;
   Routes routes;
   Charges charges;  // of the packets that an engine is looking at
+  base::SlotPool<Deferred> deferred;
   std::pmr::monotonic_buffer_resource memory;
 };
 
@@ -112,7 +131,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   std::string instance() const override { return name(); }
   // Where DMA-trace notifications go; outlives the engine.
   void set_trace_queue(NqBlock* queue) { trace_queue_ = queue; }
-  bool busy() const { return running_ || deferred_pending_ != 0; }
+  bool busy() const { return running_ || deferred_ != 0; }
   BandwidthResource& resource() { return resource_; }
   const std::string& name() const { return resource_.name(); }
   // Adds one line if it has aborted, and one per queue whose descriptors wait, for hang reports.
@@ -155,19 +174,6 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
     size_t done = 0;              // packets whose effect has been performed
     bool claimed = false;         // reservations are not made yet, resources are claimed
     void clear();
-  };
-  // A signal between the end of its packet, when its source was read, and its effect.
-  struct Deferred {
-    static constexpr size_t kWords = 3;
-    struct Long {
-      std::vector<Buffer> targets;
-      std::vector<uint8_t> data;
-    };
-    EventQueue::Id event = 0;
-    uint32_t words = 0;  // of 4 bytes, each for a target of its own, when that is all
-    std::array<uint32_t, kWords> data{};
-    std::array<uint64_t, kWords> targets{};
-    std::unique_ptr<Long> rest;  // otherwise
   };
   // Values of registers that packets look at.
   struct Config {
@@ -312,6 +318,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   void finish(base::Ps until);
   void complete(Packet& packet);
   void defer(const Packet& packet);
+  void drop_deferred();
   bool read_signal(const Packet& packet, uint8_t* to);
   void effect(uint64_t slot);
   void write_signal(const Buffer& b, const void* from);
@@ -342,7 +349,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   uint32_t streak_ = 256;  // packets since the last time a run had to yield
   EventQueue::Id start_event_ = 0;
   std::array<const void*, 3> ahead_{};  // what the next packet will read: queue, descriptors
-  std::vector<Deferred> deferred_;
+  uint32_t deferred_ = 0;  // signals that have not taken effect
   size_t arrived_ = 0;  // of arrivals_
   SmallVector<Arrival, 4> arrivals_;
   Config config_;
@@ -350,8 +357,6 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   BandwidthResource resource_;
   PlannedRun run_;
   uint32_t noted_[2] = {};  // causes that were set since the last register access
-  std::vector<uint32_t> deferred_free_;
-  uint32_t deferred_pending_ = 0;
   NqBlock* trace_queue_ = nullptr;
   Mover mover_;
   uint32_t summary_ = 0;  // live inputs of primary group D

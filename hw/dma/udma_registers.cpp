@@ -144,7 +144,7 @@ bool UdmaEngine::access(uint64_t offset, uint8_t* data, size_t size, bool write,
 }
 
 bool UdmaEngine::working() const {
-  if (run_.done < run_.packets.size() || deferred_pending_ != 0 || unanswered_ != 0) return true;
+  if (run_.done < run_.packets.size() || deferred_ != 0 || unanswered_ != 0) return true;
   for (const auto& q : queues_) {
     if (q == nullptr) continue;
     if (q->sent != 0) return true;
