@@ -7,7 +7,9 @@
 #include <array>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "arch/contract/descriptor.h"
@@ -71,6 +73,27 @@ class Recorder : public BusTarget {
 
  private:
   EventQueue& events_;
+};
+
+// Collects the spans of every track.
+class Spans : public Tracer {
+ public:
+  struct Span {
+    base::Ps begin, end;
+    uint64_t bytes;
+    bool operator==(const Span& o) const {
+      return begin == o.begin && end == o.end && bytes == o.bytes;
+    }
+  };
+  uint32_t track(const std::string& name) override {
+    names.push_back(name);
+    return static_cast<uint32_t>(names.size() - 1);
+  }
+  void span(uint32_t track, base::Ps begin, base::Ps end, const char*, uint64_t bytes) override {
+    by_name[names[track]].push_back({begin, end, bytes});
+  }
+  std::vector<std::string> names;
+  std::map<std::string, std::vector<Span>> by_name;
 };
 
 constexpr uint64_t kA = 0x100'0000;  // offsets in HBM past the firmware's part

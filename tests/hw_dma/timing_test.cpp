@@ -12,27 +12,6 @@ namespace {
 constexpr uint64_t kA = 0x100'0000;
 constexpr uint64_t kB = 0x4000'0000;
 
-// Collects the spans of every track.
-class Spans : public Tracer {
- public:
-  struct Span {
-    base::Ps begin, end;
-    uint64_t bytes;
-    bool operator==(const Span& o) const {
-      return begin == o.begin && end == o.end && bytes == o.bytes;
-    }
-  };
-  uint32_t track(const std::string& name) override {
-    names.push_back(name);
-    return static_cast<uint32_t>(names.size() - 1);
-  }
-  void span(uint32_t track, base::Ps begin, base::Ps end, const char*, uint64_t bytes) override {
-    by_name[names[track]].push_back({begin, end, bytes});
-  }
-  std::vector<std::string> names;
-  std::map<std::string, std::vector<Span>> by_name;
-};
-
 TEST(Bandwidth, CuttingATransferDoesNotChangeItsEnd) {
   BandwidthResource whole("w", {17, 1000});
   BandwidthResource cut("c", {17, 1000});
@@ -282,6 +261,7 @@ TEST(Bottleneck, TwoCoresExchangeAtTheFabricRatePerDirection) {
 // ---- coalesced and packet-by-packet execution ------------------------------------------------
 
 struct Outcome {
+  bool reset = false;
   base::Ps end = 0;
   uint64_t events = 0;
   Counters counters;
@@ -347,7 +327,8 @@ void add_packet(DmaBench& b, QueuePair& p, uint32_t window, bool aligned, std::m
   b.copy(p, from, to, bytes, barrier);
 }
 
-Outcome random_workload(uint32_t seed, bool coalesce, bool timing_only, uint32_t most_engines = 3) {
+Outcome random_workload(uint32_t seed, bool coalesce, bool timing_only, uint32_t most_engines = 3,
+                        uint64_t burst_bytes = TimingParams{}.dma_burst_bytes) {
   std::mt19937 rng(seed);
   const auto pick = [&](uint32_t n) { return static_cast<uint32_t>(rng() % n); };
   BenchConfig config;
@@ -365,6 +346,7 @@ Outcome random_workload(uint32_t seed, bool coalesce, bool timing_only, uint32_t
   config.timing.hbm_stack = {rate() * (1 + pick(3)), 1000};
   config.timing.core_fabric = {rate(), 1000};
   config.timing.dma_buffer = aligned ? 0 : pick(2) * 1000;
+  config.timing.dma_burst_bytes = burst_bytes;
   config.timing.dma_fetch = aligned ? 1'000'000 : 1 + pick(3) * 385'000;
   const base::Ps grid = aligned ? 1'000'000 : 1;  // of software's actions
   DmaBench b(config);
@@ -411,7 +393,8 @@ Outcome random_workload(uint32_t seed, bool coalesce, bool timing_only, uint32_t
                         static_cast<uint32_t>(actor.actions.size() - 1));
     }
   }
-  if (pick(3) == 0) {  // a queue is reset on the way
+  out.reset = pick(3) == 0;
+  if (out.reset) {  // a queue is, on the way
     const uint32_t e = pick(2) * 16;
     actor.actions.push_back([&b, e] { b.setup(e, 0, 512); });
     b.events.schedule({pick(200'000'000) / grid * grid + 1, 0xFFFF2, Phase::kEffect}, actor,
@@ -480,6 +463,28 @@ TEST_P(Coalescing, AgreesWhereEverythingIsShared) {
     EXPECT_EQ(a.stores, b.stores);
     EXPECT_TRUE(a.memory == b.memory);
   }
+}
+
+// How much is reserved at once changes times, and nothing else.
+TEST_P(Coalescing, BurstsDoWhatPacketsDo) {
+  uint32_t compared = 0;
+  for (uint32_t i = 0; i < 6; ++i) {
+    const uint32_t seed = GetParam() * 4000 + i;
+    SCOPED_TRACE(seed);
+    const Outcome a = random_workload(seed, true, false, 10);
+    const Outcome b = random_workload(seed, true, false, 10, 0);
+    if (a.reset) continue;
+    EXPECT_EQ(a.counters.packets, b.counters.packets);
+    EXPECT_EQ(a.counters.descriptors, b.counters.descriptors);
+    EXPECT_EQ(a.counters.bytes, b.counters.bytes);
+    EXPECT_EQ(a.stores.size(), b.stores.size());
+    EXPECT_TRUE(a.memory == b.memory);
+    for (size_t r = 0; r < a.resources.size(); ++r) {
+      EXPECT_EQ(std::get<1>(a.resources[r]), std::get<1>(b.resources[r]));
+    }
+    ++compared;
+  }
+  EXPECT_GT(compared, 0u);
 }
 
 TEST_P(Coalescing, TimingOnlyTakesTheSameTimes) {
