@@ -26,8 +26,8 @@ struct TimingParams {
       base::ns(230);                       // dma.trigger_to_data_ns less dma.trigger_to_first_ns, M
   base::Ps dma_write_ack = base::ns(280);  // dma.end_to_consumer_ns less sem.visible_to_start_ns, M
   base::Ps dma_buffer = base::ns(1);       // dma.buffer_ns_small, M: per buffer beyond bytes / rate
-  // dma.burst_bytes, A: what an engine reserves of a busy path at once.
-  uint64_t dma_burst_bytes = 132 << 10;
+  // dma.burst_packets, A: reserved of a busy path at once, with the signal behind them.
+  uint64_t dma_burst_packets = 2;
 
   // Memory and on-chip fabric (timing.md 6, 7).
   // Reads and writes together: hbm.stack_gbps, V (410), times hbm.efficiency, M (0.88).

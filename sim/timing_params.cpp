@@ -19,7 +19,7 @@ hw::TimingParams timing_params(const config::Timing& timing) {
   params.dma_first_byte = timing.ps("dma.first_byte_ns");
   params.dma_write_ack = timing.ps("dma.write_ack_ns");
   params.dma_buffer = timing.ps("dma.packet_overhead_ns");
-  params.dma_burst_bytes = timing.integer("dma.burst_bytes");
+  params.dma_burst_packets = timing.integer("dma.burst_packets");
 
   params.hbm_stack = config::scaled(timing.rate("hbm.stack_gbps"), timing.ratio("hbm.efficiency"));
   params.hbm_latency = timing.ps("hbm.latency_ns");

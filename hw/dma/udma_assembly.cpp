@@ -12,6 +12,7 @@ using contract::Descriptor;
 
 namespace {
 constexpr uint32_t kSignalBytes = 8;  // a flag word in host memory is at most this long
+constexpr uint64_t kWord = 4;         // of a signal to a register
 // Operation word: swaps and CRC calculations [18:6]; "copy source data" [19]; type [22:20] (3.5).
 constexpr uint32_t kTransforms = 0x0007'FFC0;
 constexpr uint32_t kCopySource = 1u << 19;
@@ -313,9 +314,11 @@ UdmaEngine::Assembly UdmaEngine::judge(Packet& packet, bool stalled, bool joins)
   return stalled ? Assembly::kStalled : Assembly::kPacket;
 }
 
+// A signal may be one more than the others: by its size, as nobody has looked at its addresses.
 bool UdmaEngine::fits(const Packet& packet, const Behind& behind) const {
-  return !packet.partial && !packet.dmb &&
-         behind.bytes + packet.bytes / packet.copies <= context_.timing.dma_burst_bytes;
+  const bool words = packet.bytes <= std::max<uint64_t>(kSignalBytes, kWord * packet.destinations);
+  const uint64_t most = context_.timing.dma_burst_packets;
+  return !packet.partial && !packet.dmb && behind.packets < most + (words && most != 0 ? 1 : 0);
 }
 
 // Charges the packets of a burst again, without one that cannot execute.

@@ -329,7 +329,7 @@ void UdmaEngine::extend_burst(uint32_t q, base::Ps at) {
     if (last.signal || last.reads_register) break;
     behind.tx += last.tx_descriptors;
     behind.rx += last.rx_descriptors;
-    behind.bytes += last.bytes / last.copies;
+    ++behind.packets;
     if (assemble(q, behind, at) != Assembly::kPacket) break;
   }
   if (run_.packets.size() > 1) make_way(at);

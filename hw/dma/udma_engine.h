@@ -14,7 +14,7 @@
 // arithmetic is that of single packets; when another reserves one of the resources, or another
 // queue of the engine becomes ready, what has not started is given back. On a contended path, while
 // no other of its queues waits, it reserves the path at its start for several packets of a queue (a
-// burst, at most dma.burst_bytes, up to the first signal); what it has reserved it keeps.
+// burst: dma.burst_packets and the signal behind them); what it has reserved it keeps.
 // Prefetched descriptors are an event only for an engine that has nothing to do.
 #pragma once
 
@@ -193,8 +193,8 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   struct Behind {
     uint32_t tx = 0;
     uint32_t rx = 0;
-    bool joins = false;  // the burst of the packets before, which has
-    uint64_t bytes = 0;  // so many
+    bool joins = false;    // the burst of the packets before
+    uint64_t packets = 0;  // so many
   };
   // Buffers in a row that lie in one place.
   struct SameRoute {
@@ -349,8 +349,8 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   uint32_t streak_ = 256;  // packets since the last time a run had to yield
   EventQueue::Id start_event_ = 0;
   std::array<const void*, 3> ahead_{};  // what the next packet will read: queue, descriptors
-  uint32_t deferred_ = 0;  // signals that have not taken effect
-  size_t arrived_ = 0;  // of arrivals_
+  uint32_t deferred_ = 0;               // signals that have not taken effect
+  size_t arrived_ = 0;                  // of arrivals_
   SmallVector<Arrival, 4> arrivals_;
   Config config_;
   std::array<InPlace<Queue>, kQueues> queues_;  // made on first touch

@@ -31,6 +31,7 @@ MachineParams graph(uint32_t chips, const std::vector<std::pair<uint32_t, uint32
   MachineParams p;
   p.timing.link_wire = base::ns(500);
   p.timing.link_route_extra = base::ns(200);
+  p.timing.dma_burst_packets = 0;  // closed forms are simpler packet by packet
   p.chips.resize(chips);
   for (const auto& [a, b] : links) p.links.push_back({a, b, {10, 1000}});
   return p;
@@ -292,6 +293,7 @@ TEST(Ports, DiesShareOneWay) {
   MachineParams p = params_of("trn2.3xlarge");
   p.timing.core_fabric = {10, 1000};
   p.timing.die_to_die = {12, 1000};
+  p.timing.dma_burst_packets = 0;
   NetBench b(p);
   b.stream(0, 64, b.hbm(0, 0), b.hbm(0, 2), kPackets, kBytes, 0);
   b.stream(0, 96, b.hbm(0, 1), b.hbm(0, 3), kPackets, kBytes, 0);

@@ -32,7 +32,7 @@ TEST(TimingParams, DefaultsAreThoseOfTrn1) {
   EXPECT_EQ(file.dma_first_byte, built_in.dma_first_byte);
   EXPECT_EQ(file.dma_write_ack, built_in.dma_write_ack);
   EXPECT_EQ(file.dma_buffer, built_in.dma_buffer);
-  EXPECT_EQ(file.dma_burst_bytes, built_in.dma_burst_bytes);
+  EXPECT_EQ(file.dma_burst_packets, built_in.dma_burst_packets);
   EXPECT_EQ(file.hbm_latency, built_in.hbm_latency);
   EXPECT_EQ(file.seq_alu_cycles, built_in.seq_alu_cycles);
   EXPECT_EQ(file.seq_fetch, built_in.seq_fetch);
