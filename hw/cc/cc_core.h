@@ -131,7 +131,7 @@ class CcCore final : public RegBlock<CcCore>,
   base::Ps since_ = 0;  // of last_step_
   uint32_t track_ = ~0u;
   EventQueue::Id scheduled_ = 0;
-  uint32_t life_ = 0;           // counts resets of the processor
+  uint32_t life_ = 0;              // counts resets of the processor
   base::SlotPool<Posted> posted_;  // on their way to other chips
 };
 
