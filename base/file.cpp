@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -53,6 +53,23 @@ int replace(const std::string& path, std::string_view text) {
 }
 
 }  // namespace
+
+Result<std::string> read_file(const std::string& path, size_t limit) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return errno_error(path.c_str(), "cannot read");
+  std::string text;
+  std::array<char, 1 << 16> part;
+  while (true) {
+    const ssize_t n = ::read(fd.get(), part.data(), part.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno_error(path.c_str(), "cannot read");
+    if (n == 0) return text;
+    if (static_cast<size_t>(n) > limit - text.size()) {
+      return Error{Fault::kIo, EFBIG, path, "more than " + std::to_string(limit) + " bytes"};
+    }
+    text.append(part.data(), static_cast<size_t>(n));
+  }
+}
 
 Status replace_file(const std::string& path, std::string_view text) {
   const int failure = replace(path, text);

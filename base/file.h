@@ -1,12 +1,18 @@
 // Files that people keep.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "base/error.h"
 
 namespace base {
+
+// All that the file at `path`, or a pipe, holds. Error: Fault::kIo, `path`, and the reason: no such
+// file, a directory, more than `limit` bytes.
+Result<std::string> read_file(const std::string& path, size_t limit = SIZE_MAX);
 
 // Puts `text` into the file at `path`, all or nothing: whoever reads it meanwhile, and a full disk
 // or a killed process, finds what was there before. What is no plain file (a terminal, a pipe,

@@ -95,5 +95,25 @@ TEST_F(ReplaceFile, NoSuchPlace) {
   EXPECT_FALSE(replace_file(directory_, "x").ok());
 }
 
+using ReadFile = ReplaceFile;
+
+TEST_F(ReadFile, GivesAllUpToTheLimit) {
+  const std::string text(100000, 'x');  // more than one read()
+  ASSERT_TRUE(replace_file(path_, text).ok());
+  const Result<std::string> all = read_file(path_, text.size());
+  ASSERT_TRUE(all.ok()) << all.error().message();
+  EXPECT_EQ(*all, text);
+  const Result<std::string> less = read_file(path_, text.size() - 1);
+  ASSERT_FALSE(less.ok());
+  EXPECT_EQ(less.error().message(), path_.string() + ": more than 99999 bytes");
+}
+
+TEST_F(ReadFile, SaysWhyItCannot) {
+  EXPECT_EQ(read_file(path_).error().message(),
+            path_.string() + ": cannot read: No such file or directory");
+  EXPECT_EQ(read_file(directory_).error().message(),
+            directory_.string() + ": cannot read: Is a directory");
+}
+
 }  // namespace
 }  // namespace base

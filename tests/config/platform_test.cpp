@@ -95,7 +95,9 @@ TEST(Platform, UnknownNameListsTheValidOnes) {
 TEST(Platform, UnreadableFile) {
   const auto platform = load_platform("/nonexistent/x.json");
   ASSERT_FALSE(platform.ok());
-  EXPECT_EQ(platform.error().where, "/nonexistent/x.json");
+  EXPECT_EQ(platform.error().message(),
+            "/nonexistent/x.json: cannot read: No such file or directory");
+  EXPECT_EQ(load_platform("/tmp/").error().message(), "/tmp/: cannot read: Is a directory");
 }
 
 TEST(Platform, NulByte) {
