@@ -41,7 +41,9 @@ int replace(const std::string& path, std::string_view text) {
   const std::string target = target_of(path);
   struct stat old = {};
   const bool exists = ::stat(target.c_str(), &old) == 0;
-  if (exists && !S_ISREG(old.st_mode)) return write_all(target, 0, kAllButExecute, text);
+  const bool unlinked = exists && old.st_nlink == 0;  // an open file, by /proc/PID/fd/N
+  if (unlinked || (exists && !S_ISREG(old.st_mode)))
+    return write_all(target, 0, kAllButExecute, text);
   const std::string partial = target + ".part";
   ::unlink(partial.c_str());  // of a process that was killed
   const mode_t mode = exists ? old.st_mode & kAllButExecute : kAllButExecute;

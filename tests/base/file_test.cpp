@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,8 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "base/fd.h"
 
 namespace base {
 namespace {
@@ -70,6 +73,16 @@ TEST_F(ReplaceFile, WhatIsNoFileIsWrittenTo) {
   EXPECT_EQ(::read(reader, got, sizeof got), 4);
   ::close(reader);
   EXPECT_TRUE(fs::is_fifo(path_));
+}
+
+TEST_F(ReplaceFile, AnOpenFileWithoutANameIsWrittenTo) {
+  const UniqueFd fd(::memfd_create("x", MFD_CLOEXEC));
+  const std::string path = "/proc/self/fd/" + std::to_string(fd.get());
+  for (const char* text : {"longer", "text"}) {
+    const Status written = replace_file(path, text);
+    ASSERT_TRUE(written.ok()) << written.error().message();
+    EXPECT_EQ(text_of(path), text);
+  }
 }
 
 TEST_F(ReplaceFile, AFullDiskLeavesTheOldText) {
