@@ -246,6 +246,38 @@ class Killed(RanksTest):
                                         GONE + " (ranks 12, 13, 14, 15)"))
         self.assert_usable(16)
 
+    def test_a_stopped_process_is_named(self):
+        *others, victim = self.ranks(8, 2)
+        for word in ("ready", "loaded"):
+            for each in (*others, victim):
+                each.at(word).go()
+        for each in (*others, victim):
+            each.at("executed 1")
+        stopped = descendants(victim.process.pid)
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        for each in others:
+            each.go()
+        words = ("suspected hang in collectives operation 0 out of 1; ranks 6, 7 do not answer",)
+        for each in [each.free() for each in others]:
+            each.ends_with(HANG, words=words)
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+        victim.kill()
+        self.assert_usable(8)
+
+    def test_a_rank_that_does_not_execute_is_named(self):
+        *others, idle = self.ranks(4, 2)
+        for word in ("ready", "loaded"):
+            for each in (*others, idle):
+                each.at(word).go()
+        for each in (*others, idle):
+            each.at("executed 1")
+        for each in others:
+            each.ends_with(HANG, words=("operation 0 out of 1; ranks 2, 3 have not begun it",))
+        idle.kill()
+        self.assert_usable(4)
+
     def test_the_next_job_has_other_cores(self):
         # Ranks 2 and 3 of the first job still stand at its barrier, on the core of rank 0.
         first, second = self.ranks(4, 2)
