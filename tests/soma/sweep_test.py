@@ -119,6 +119,7 @@ class Sweeps(unittest.TestCase):
                 (["--ranks", "77"], "77 ranks"),
                 (["--iters", "0"], "iters"),
                 (["--resume"], "--csv"),
+                (["--resume", "--csv", "."], "Is a directory"),
                 (["--algo", "mesh,bruck"], "available: ring"),
                 (["--csv", "/nowhere/out.csv"], "/nowhere/out.csv"),
                 (["--html", "/nowhere/out.html"], "/nowhere/out.html"),
