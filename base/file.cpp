@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -41,7 +41,9 @@ int replace(const std::string& path, std::string_view text) {
   const std::string target = target_of(path);
   struct stat old = {};
   const bool exists = ::stat(target.c_str(), &old) == 0;
-  if (exists && !S_ISREG(old.st_mode)) return write_all(target, 0, kAllButExecute, text);
+  const bool unlinked = exists && old.st_nlink == 0;  // an open file, by /proc/PID/fd/N
+  if (unlinked || (exists && !S_ISREG(old.st_mode)))
+    return write_all(target, 0, kAllButExecute, text);
   const std::string partial = target + ".part";
   ::unlink(partial.c_str());  // of a process that was killed
   const mode_t mode = exists ? old.st_mode & kAllButExecute : kAllButExecute;
@@ -53,6 +55,23 @@ int replace(const std::string& path, std::string_view text) {
 }
 
 }  // namespace
+
+Result<std::string> read_file(const std::string& path, size_t limit) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return errno_error(path.c_str(), "cannot read");
+  std::string text;
+  std::array<char, 1 << 16> part;
+  while (true) {
+    const ssize_t n = ::read(fd.get(), part.data(), part.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno_error(path.c_str(), "cannot read");
+    if (n == 0) return text;
+    if (static_cast<size_t>(n) > limit - text.size()) {
+      return Error{Fault::kIo, EFBIG, path, "more than " + std::to_string(limit) + " bytes"};
+    }
+    text.append(part.data(), static_cast<size_t>(n));
+  }
+}
 
 Status replace_file(const std::string& path, std::string_view text) {
   const int failure = replace(path, text);

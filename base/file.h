@@ -1,6 +1,8 @@
 // Files that people keep.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -8,9 +10,14 @@
 
 namespace base {
 
+// All that the file at `path`, or a pipe, holds. Error: Fault::kIo, `path`, and the reason: no such
+// file, a directory, more than `limit` bytes.
+Result<std::string> read_file(const std::string& path, size_t limit = SIZE_MAX);
+
 // Puts `text` into the file at `path`, all or nothing: whoever reads it meanwhile, and a full disk
 // or a killed process, finds what was there before. What is no plain file (a terminal, a pipe,
-// /dev/null) is written to, not replaced; so is a file in a directory that nothing can be added to.
+// /dev/null) is written to, not replaced; so is an open file that has no name, and a file in a
+// directory that nothing can be added to.
 // Error: Fault::kIo, `path`, and the reason.
 Status replace_file(const std::string& path, std::string_view text);
 

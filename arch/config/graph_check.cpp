@@ -45,8 +45,8 @@ class GraphCheck {
   base::Status run() {
     for (const auto check :
          {&GraphCheck::silicon, &GraphCheck::lnc, &GraphCheck::ids, &GraphCheck::local_ids,
-          &GraphCheck::edges, &GraphCheck::switches, &GraphCheck::neighbours, &GraphCheck::named,
-          &GraphCheck::shape, &GraphCheck::reach}) {
+          &GraphCheck::pci, &GraphCheck::edges, &GraphCheck::switches, &GraphCheck::neighbours,
+          &GraphCheck::named, &GraphCheck::shape, &GraphCheck::reach}) {
       base::Status status = (this->*check)();
       if (!status) return status;
     }
@@ -145,6 +145,23 @@ class GraphCheck {
     }
     for (size_t n = 0; n < count.size(); ++n) {
       if (count[n] == 0) return error("nodes", n, "this node has no chip");
+    }
+    return {};
+  }
+
+  // Chips without an address get one that is made up, so a node has either all or none.
+  base::Status pci() {
+    std::set<std::pair<uint32_t, std::string>> seen;
+    std::map<uint32_t, bool> published;
+    for (size_t i = 0; i < platform_.chips.size(); ++i) {
+      const Chip& chip = platform_.chips[i];
+      const bool has = !chip.pci_bdf.empty();
+      if (published.emplace(chip.node, has).first->second != has) {
+        return error("chips", i, "either all chips of a node have a pci_bdf or none");
+      }
+      if (has && !seen.insert({chip.node, chip.pci_bdf}).second) {
+        return error("chips", i, "another chip of this node has the same pci_bdf");
+      }
     }
     return {};
   }

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <fstream>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <utility>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
@@ -14,6 +12,7 @@
 
 #include "arch/config/embedded.h"
 #include "arch/config/names.h"
+#include "base/file.h"
 
 namespace config {
 namespace {
@@ -201,12 +200,9 @@ base::Result<JsonFile> parse_json(std::string name, std::string text, std::strin
 base::Result<JsonFile> read_json(std::string_view kind, std::string_view directory,
                                  const std::string& name, std::string_view schema) {
   if (is_path(name)) {
-    std::ifstream stream(name, std::ios::binary);
-    std::ostringstream text;
-    if (!stream || !(text << stream.rdbuf())) {
-      return base::Error{base::Fault::kConfig, 0, name, "cannot read this file"};
-    }
-    return parse_json(name, text.str(), schema);
+    const base::Result<std::string> text = base::read_file(name);
+    if (!text) return base::Error{base::Fault::kConfig, 0, name, text.error().what};
+    return parse_json(name, *text, schema);
   }
   const std::string path = std::string(directory) + "/" + name + ".json";
   const auto text = embedded_text(path);

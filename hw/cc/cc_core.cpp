@@ -269,6 +269,7 @@ void CcCore::barrier_mismatch() {
 }
 
 bool CcCore::read32(uint64_t address, uint32_t* value) {
+  if (address % 4 != 0) return false;
   uint64_t offset = 0;
   Memory* memory = context_.fabric.plain(address, &offset);
   if (memory != nullptr && memory->elided().overlaps(offset, sizeof *value)) {

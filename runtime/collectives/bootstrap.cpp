@@ -112,6 +112,14 @@ bool Bootstrap::deserted() const {
   return impl_->state().deserted();
 }
 
+void Bootstrap::begin_execution() {
+  impl_->state().begin_execution();
+}
+
+std::string Bootstrap::missing() {
+  return impl_->state().missing();
+}
+
 void Bootstrap::abandon(const std::string& why) {
   if (!impl_->state().waited_for()) return;
   impl_->state().fail({base::Fault::kUsage, kNrtFailure, "bootstrap", why});

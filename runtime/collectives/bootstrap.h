@@ -96,6 +96,11 @@ class Bootstrap {
   base::Status health() const;
   bool failed() const;    // something has ended the job; cheap, as is the next
   bool deserted() const;  // a rank has left
+  // This rank begins an execution that all ranks take part in.
+  void begin_execution();
+  // When the one begun last hangs: which ranks have not begun it, and which do not even answer, as
+  // text; empty if all have. Waits for answers, 2 s at most.
+  std::string missing();
   // Any thread: if a call waits for peers, it fails, and so do theirs.
   void abandon(const std::string& why);
 

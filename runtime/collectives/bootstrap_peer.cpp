@@ -111,6 +111,9 @@ class Peer {
     for (auto& [tag, blob] : state_->take_posted()) {
       connection_->send(Type::kBlob, state_->options().rank, tag, blob);
     }
+    if (ready_ && state_->take_question()) {
+      connection_->send(Type::kAsk, state_->options().rank, state_->begun());
+    }
   }
 
   void parse() {
@@ -143,7 +146,12 @@ class Peer {
       case Type::kHere:
         return take_here(h.tag, frame.payload);
       case Type::kBlob:
+      case Type::kBegun:
         return out_of_order();
+      case Type::kAsk:
+        return connection_->send(Type::kBegun, state_->options().rank, state_->begun());
+      case Type::kMissing:
+        return state_->answer(to_text(frame.payload));
       case Type::kReject:
         return state_->fail(io_error("the root refused this rank: " + to_text(frame.payload)));
       case Type::kBye:

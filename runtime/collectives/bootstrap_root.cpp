@@ -26,6 +26,9 @@ constexpr uint32_t kMaxAhead = 4096;
 // Ranks of a process that dies go one after the other, but within this time.
 constexpr std::chrono::milliseconds kTogether{20};
 
+// Who has not said by then how many executions it has begun is stopped.
+constexpr std::chrono::milliseconds kAnswerTime{500};
+
 Blob to_blob(const std::string& text) {
   return {text.begin(), text.end()};
 }
@@ -51,6 +54,8 @@ class Root {
       send_posted();
       serve();
       if (!lost_.empty() && Clock::now() - lost_since_ >= kTogether) name_lost();
+      if (state_->take_question()) ask_all(0, state_->begun());
+      if (!askers_.empty()) answer_askers();
     }
     if (!lost_.empty()) name_lost();
     close_listener();
@@ -76,7 +81,7 @@ class Root {
 
   int tick() const {
     if (!lost_.empty()) return static_cast<int>(kTogether.count());
-    if (listener_.valid()) return kTickMs;
+    if (listener_.valid() || !askers_.empty()) return kTickMs;
     return gathers_.empty() ? -1 : kSlowTickMs;
   }
 
@@ -253,6 +258,48 @@ class Root {
     if (listener_.valid() && all_here && lost_.empty() && !state_->failed()) complete();
   }
 
+  void ask_all(uint32_t asker, uint32_t begun) {
+    askers_.emplace_back(asker, begun);
+    if (askers_.size() > 1) return;  // the answers are on their way
+    asked_since_ = Clock::now();
+    begun_.assign(state_->options().world, std::nullopt);
+    begun_[0] = state_->begun();
+    broadcast(0, wire::make_message(Type::kAsk, 0, 0));
+  }
+
+  void answer_askers() {
+    const bool all = std::all_of(begun_.begin(), begun_.end(), [](const auto& n) { return !!n; });
+    if (!all && Clock::now() - asked_since_ < kAnswerTime) return;
+    for (const auto& [asker, begun] : std::exchange(askers_, {})) {
+      const std::string text = missing(begun);
+      if (asker == 0) state_->answer(text);
+      for (const auto& m : members_) {
+        if (m->rank != 0 && m->rank == asker) {
+          m->connection.send(Type::kMissing, 0, 0, to_blob(text));
+        }
+      }
+    }
+  }
+
+  std::string missing(uint32_t begun) const {
+    std::vector<uint32_t> behind;
+    std::vector<uint32_t> mute;
+    for (uint32_t r = 0; r < begun_.size(); ++r) {
+      if (!begun_[r]) {
+        mute.push_back(r);
+      } else if (*begun_[r] < begun) {
+        behind.push_back(r);
+      }
+    }
+    std::string text;
+    if (!behind.empty()) {
+      text = to_text(behind) + (behind.size() == 1 ? " has" : " have") + " not begun it";
+    }
+    if (mute.empty()) return text;
+    if (!text.empty()) text += ", ";
+    return text + to_text(mute) + (mute.size() == 1 ? " does" : " do") + " not answer";
+  }
+
   void accept_all() {
     if (!listener_.valid()) return;
     // Strangers may not use up descriptors: at most this many connections without a HELLO.
@@ -325,6 +372,14 @@ class Root {
       if (number < first_missed_)
         broadcast(m->rank, wire::make_message(Type::kBye, m->rank, number));
       first_missed_ = std::min(first_missed_, number);
+      return true;
+    }
+    if (h.type == static_cast<uint32_t>(Type::kAsk) && !listener_.valid()) {
+      ask_all(m->rank, h.tag);
+      return true;
+    }
+    if (h.type == static_cast<uint32_t>(Type::kBegun) && !begun_.empty()) {  // may be late
+      begun_[m->rank] = h.tag;
       return true;
     }
     if (h.type != static_cast<uint32_t>(Type::kBlob) || listener_.valid() ||
@@ -430,7 +485,10 @@ class Root {
   std::vector<uint32_t> next_tag_;  // contributions so far, by rank
   std::map<uint32_t, Gather> gathers_;
   uint32_t gathers_done_ = 0;
-  uint32_t first_missed_ = ~0u;  // of the all-gathers, by a rank that has left
+  std::vector<std::pair<uint32_t, uint32_t>> askers_;  // rank, executions that it has begun
+  Clock::time_point asked_since_;
+  std::vector<std::optional<uint32_t>> begun_;  // by rank: what has been answered
+  uint32_t first_missed_ = ~0u;                 // of the all-gathers, by a rank that has left
 };
 
 }  // namespace

@@ -70,6 +70,29 @@ base::Status BootstrapState::health() {
                      "rank " + std::to_string(left - left_.begin()) + " has left"};
 }
 
+std::string BootstrapState::missing() {
+  constexpr std::chrono::seconds kPatience(2);
+  if (options_.world == 1) return "";
+  std::unique_lock<std::mutex> lock(mutex_);
+  question_ = true;
+  answer_.reset();
+  wake();
+  changed_.wait_for(lock, kPatience, [&] { return answer_ || failure_; });
+  if (answer_) return *answer_;
+  return failure_ ? failure_->what : "rank 0, which knows the others, does not answer";
+}
+
+bool BootstrapState::take_question() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(question_, false);
+}
+
+void BootstrapState::answer(const std::string& text) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  answer_ = text;
+  changed_.notify_all();
+}
+
 bool BootstrapState::waited_for() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return waiting_ != 0;

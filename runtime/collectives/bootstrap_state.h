@@ -31,6 +31,8 @@ class BootstrapState {
   const wire::Table& table() const { return *table_; }
   base::Status health();
   bool waited_for();  // a caller is in wait_ready() or collect()
+  void begin_execution() { ++begun_; }
+  std::string missing();
   void stop();
 
   // I/O thread.
@@ -50,6 +52,9 @@ class BootstrapState {
   std::deque<std::pair<uint32_t, Blob>> take_posted();
   // An all-gather that is complete; false if it is not the next one.
   bool deliver(uint32_t tag, Gathered gathered);
+  uint32_t begun() const { return begun_; }
+  bool take_question();  // of missing()
+  void answer(const std::string& text);
   void log(const std::string& text) const;
   void alarm(const std::string& text) const;
 
@@ -67,6 +72,9 @@ class BootstrapState {
   std::atomic<bool> failed_{false};    // has failure_
   std::atomic<bool> deserted_{false};  // has left_
   uint32_t waiting_ = 0;               // callers
+  std::atomic<uint32_t> begun_{0};     // executions
+  bool question_ = false;              // of missing(), not sent yet
+  std::optional<std::string> answer_;
   std::vector<bool> left_;
   uint32_t first_hopeless_ = ~0u;  // somebody has left before this all-gather
   uint32_t next_ticket_ = 0;

@@ -215,7 +215,7 @@ int Connection::take_frame(Frame* frame, uint32_t world) {
   const uint8_t* at = in_.data() + parsed_;
   const auto header = base::load<Header>(at);
   if (header.type < static_cast<uint32_t>(Type::kWelcome) ||
-      header.type > static_cast<uint32_t>(Type::kHere) || header.rank >= world ||
+      header.type > static_cast<uint32_t>(Type::kMissing) || header.rank >= world ||
       header.length > limit_) {
     return -1;
   }

@@ -15,7 +15,7 @@
 namespace ccl::wire {
 
 constexpr uint32_t kMagic = 0x4E43434F;  // collectives.md 4.2
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr uint32_t kMaxPayload = 16u << 20;  // of a message to the root
 constexpr uint32_t kMaxGathered = 1u << 30;  // of one from the root
 constexpr uint32_t kMaxWorld = 65536;
@@ -41,8 +41,11 @@ enum class Type : uint32_t {
   kBye = 5,       // `rank` leaves in good order, after `tag` contributions
   kFail = 6,      // `rank` vanished; text
   kGathered = 7,  // all-gather number `tag` is complete: all contributions
-  kHere = 8,  // the same for the table (tag 0) or all-gather number `tag` - 1, where the receiver
-              // is in the process of the root, which has put it into Shared
+  kHere = 8,    // the same for the table (tag 0) or all-gather number `tag` - 1, where the receiver
+                // is in the process of the root, which has put it into Shared
+  kAsk = 9,     // to the root: who is behind `tag` executions? From it: how many have you begun?
+  kBegun = 10,  // `tag` executions
+  kMissing = 11,  // text: the answer of the root
 };
 
 struct Header {

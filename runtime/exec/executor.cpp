@@ -74,6 +74,7 @@ class Execution {
     }
     ended_.assign(program_.engines().size(), false);
     if (const CollectiveSet* set = program_.collectives()) {
+      program_.context().communicator->begin_execution();
       streams_.resize(set->stream_count());
       for (uint32_t s = 0; s < streams_.size(); ++s) {
         streams_[s].counted = set->counted(s);
@@ -271,13 +272,11 @@ class Execution {
         done += s.ended;
         all += s.expected;
       }
-      const base::Status health = program_.context().communicator->health();
       return error(NRT_EXEC_HW_ERR_COLLECTIVES,
                    "(FATAL-RT-UNDEFINED-STATE) missing collectives status on " + place +
                        ", model " + std::to_string(program_.context().model_id) +
                        " - suspected hang in collectives operation " + std::to_string(done) +
-                       " out of " + std::to_string(all) +
-                       (health ? "" : "; " + health.error().what),
+                       " out of " + std::to_string(all) + culprits(),
                    base::Fault::kProgram);
     }
     return error(NRT_TIMEOUT,
@@ -285,6 +284,15 @@ class Execution {
                      std::to_string(seconds_ * 1000) + " ms) on " + place + ", model " +
                      program_.context().name + ", waiting for execution completion notification",
                  base::Fault::kProgram);
+  }
+
+  // Who keeps this rank waiting, as far as is known.
+  std::string culprits() const {
+    Communicator& communicator = *program_.context().communicator;
+    const base::Status health = communicator.health();
+    if (!health) return "; " + health.error().what;
+    const std::string missing = waits_for_barrier() ? communicator.missing() : "";
+    return missing.empty() ? "" : "; " + missing;
   }
 
   bool waits_for_barrier() const { return program_.collectives() != nullptr && !started_; }

@@ -34,6 +34,11 @@ class Communicator {
   base::Status health() const { return bootstrap_ ? bootstrap_->health() : base::Status(); }
   bool failed() const { return bootstrap_ && bootstrap_->failed(); }
   bool deserted() const { return bootstrap_ && bootstrap_->deserted(); }
+  void begin_execution() {
+    if (bootstrap_) bootstrap_->begin_execution();
+  }
+  // Who keeps the execution begun last from beginning everywhere; ccl::Bootstrap::missing().
+  std::string missing() { return bootstrap_ ? bootstrap_->missing() : ""; }
   // A call that waits for peers fails.
   void abandon(const std::string& why) {
     if (bootstrap_) bootstrap_->abandon(why);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,8 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "base/fd.h"
 
 namespace base {
 namespace {
@@ -72,6 +75,16 @@ TEST_F(ReplaceFile, WhatIsNoFileIsWrittenTo) {
   EXPECT_TRUE(fs::is_fifo(path_));
 }
 
+TEST_F(ReplaceFile, AnOpenFileWithoutANameIsWrittenTo) {
+  const UniqueFd fd(::memfd_create("x", MFD_CLOEXEC));
+  const std::string path = "/proc/self/fd/" + std::to_string(fd.get());
+  for (const char* text : {"longer", "text"}) {
+    const Status written = replace_file(path, text);
+    ASSERT_TRUE(written.ok()) << written.error().message();
+    EXPECT_EQ(text_of(path), text);
+  }
+}
+
 TEST_F(ReplaceFile, AFullDiskLeavesTheOldText) {
   ASSERT_TRUE(replace_file(path_, "old").ok());
   rlimit before{};
@@ -93,6 +106,26 @@ TEST_F(ReplaceFile, AFullDiskLeavesTheOldText) {
 TEST_F(ReplaceFile, NoSuchPlace) {
   EXPECT_FALSE(replace_file(directory_ / "no" / "f", "x").ok());
   EXPECT_FALSE(replace_file(directory_, "x").ok());
+}
+
+using ReadFile = ReplaceFile;
+
+TEST_F(ReadFile, GivesAllUpToTheLimit) {
+  const std::string text(100000, 'x');  // more than one read()
+  ASSERT_TRUE(replace_file(path_, text).ok());
+  const Result<std::string> all = read_file(path_, text.size());
+  ASSERT_TRUE(all.ok()) << all.error().message();
+  EXPECT_EQ(*all, text);
+  const Result<std::string> less = read_file(path_, text.size() - 1);
+  ASSERT_FALSE(less.ok());
+  EXPECT_EQ(less.error().message(), path_.string() + ": more than 99999 bytes");
+}
+
+TEST_F(ReadFile, SaysWhyItCannot) {
+  EXPECT_EQ(read_file(path_).error().message(),
+            path_.string() + ": cannot read: No such file or directory");
+  EXPECT_EQ(read_file(directory_).error().message(),
+            directory_.string() + ": cannot read: Is a directory");
 }
 
 }  // namespace

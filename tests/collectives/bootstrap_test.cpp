@@ -416,6 +416,59 @@ TEST(Bootstrap, ARankThatDoesNotContributeIsNamed) {
   EXPECT_TRUE((*root)->collect(*ticket));
 }
 
+// A rank that executes so many times; after the second it asks who has not.
+std::string missing_of(uint32_t rank, uint32_t world, const std::string& root, int executions) {
+  auto b = Bootstrap::open(options(rank, world, root));
+  if (!b || !(*b)->barrier()) return "did not meet";
+  for (int i = 0; i < executions; ++i) (*b)->begin_execution();
+  if (!(*b)->barrier()) return "barrier";
+  std::string text = executions == 2 ? (*b)->missing() : "";
+  if (!(*b)->barrier()) return "no end";
+  return text;
+}
+
+TEST(Bootstrap, RanksThatDoNotExecuteAreNamed) {
+  for (const std::vector<int>& executions : {std::vector{2, 2, 1, 2}, {1, 2, 0, 2}, {2, 3, 2, 2}}) {
+    const std::string root = root_on(free_port());
+    std::vector<std::string> texts(executions.size());
+    std::vector<std::thread> ranks;
+    for (uint32_t r = 0; r < executions.size(); ++r) {
+      ranks.emplace_back([&, r] { texts[r] = missing_of(r, 4, root, executions[r]); });
+    }
+    for (auto& t : ranks) t.join();
+    const std::string expected = executions[2] == 2   ? ""
+                                 : executions[0] == 2 ? "rank 2 has not begun it"
+                                                      : "ranks 0, 2 have not begun it";
+    for (size_t r = 0; r < texts.size(); ++r) {
+      EXPECT_EQ(texts[r], executions[r] == 2 ? expected : "");
+    }
+  }
+}
+
+// A process that is stopped answers nothing, and goes on afterwards as if nothing had been.
+TEST(Bootstrap, RanksThatAreStoppedAreNamed) {
+  for (const uint32_t stopped : {1u, 0u}) {
+    const std::string root = root_on(free_port());
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(missing_of(stopped, 2, root, 0).empty() ? 0 : 1);
+    auto b = Bootstrap::open(options(1 - stopped, 2, root));
+    ASSERT_TRUE(b);
+    ASSERT_TRUE((*b)->barrier() && (*b)->barrier());
+    ::kill(child, SIGSTOP);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+    ASSERT_TRUE(WIFSTOPPED(status));
+    (*b)->begin_execution();
+    EXPECT_EQ((*b)->missing(), stopped == 1 ? "rank 1 does not answer"
+                                            : "rank 0, which knows the others, does not answer");
+    ::kill(child, SIGCONT);
+    EXPECT_TRUE((*b)->barrier());
+    b->reset();
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+}
+
 TEST(Bootstrap, ARankThatNeverMetAnyoneCloses) {
   auto b = Bootstrap::open(options(1, 2, root_on(free_port())));
   ASSERT_TRUE(b);

@@ -95,7 +95,9 @@ TEST(Platform, UnknownNameListsTheValidOnes) {
 TEST(Platform, UnreadableFile) {
   const auto platform = load_platform("/nonexistent/x.json");
   ASSERT_FALSE(platform.ok());
-  EXPECT_EQ(platform.error().where, "/nonexistent/x.json");
+  EXPECT_EQ(platform.error().message(),
+            "/nonexistent/x.json: cannot read: No such file or directory");
+  EXPECT_EQ(load_platform("/tmp/").error().message(), "/tmp/: cannot read: Is a directory");
 }
 
 TEST(Platform, NulByte) {
@@ -134,6 +136,9 @@ TEST(Platform, GraphMustHoldTogether) {
   expect_error(edited(text, "\"id\": 1, \"node\": 0, \"local_id\": 1",
                       "\"id\": 1, \"node\": 0, \"local_id\": 0"),
                "p.json:14", "same local_id");
+  expect_error(edited(text, "\"0000:10:1d.0\"", "\"0000:10:1c.0\""), "p.json:14", "same pci_bdf");
+  expect_error(edited(text, "\"pci_bdf\": \"0000:10:1d.0\", ", ""), "p.json:14",
+               "have a pci_bdf or none");
   expect_error(edited(text, "\"lnc_default\": 1", "\"lnc_default\": 2"), "p.json:7", "lnc_default");
   expect_error(edited(text, "\"local_id\": 15", "\"local_id\": 16"), "p.json:28",
                "count up from 0");

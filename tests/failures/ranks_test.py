@@ -194,6 +194,13 @@ class Killed(RanksTest):
         return [self.staged(file, world, first, count, port, executions, **variables)
                 for first in range(0, world, count)]
 
+    def execute_once(self, *processes):
+        for word in ("ready", "loaded"):
+            for each in processes:
+                each.at(word).go()
+        for each in processes:
+            each.at("executed 1")
+
     def test_before_it_loads(self):
         # Nobody knows of it: the others wait for another process with its ranks.
         first, second = self.ranks(2, 1)
@@ -234,17 +241,33 @@ class Killed(RanksTest):
     def test_between_executions(self):
         # Long before the limit: the closed connection says that nobody will come.
         *others, victim = self.ranks(NEURON_RT_EXEC_TIMEOUT=str(10 * PATIENCE))
-        for word in ("ready", "loaded", "executed 1"):
-            for each in (*others, victim):
-                each.at(word)
-            if word != "executed 1":
-                for each in (*others, victim):
-                    each.go()
+        self.execute_once(*others, victim)
         victim.kill()
         for each in others:
             each.ends_with(HANG, words=("suspected hang in collectives operation 0 out of 1",
                                         GONE + " (ranks 12, 13, 14, 15)"))
         self.assert_usable(16)
+
+    def test_a_stopped_process_is_named(self):
+        *others, victim = self.ranks(8, 2)
+        self.execute_once(*others, victim)
+        stopped = descendants(victim.process.pid)
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        for each in [each.free() for each in others]:
+            each.ends_with(HANG, words=("operation 0 out of 1; ranks 6, 7 do not answer",))
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+        victim.kill()
+        self.assert_usable(8)
+
+    def test_a_rank_that_does_not_execute_is_named(self):
+        *others, idle = self.ranks(4, 2)
+        self.execute_once(*others, idle)
+        for each in others:
+            each.ends_with(HANG, words=("operation 0 out of 1; ranks 2, 3 have not begun it",))
+        idle.kill()
+        self.assert_usable(4)
 
     def test_the_next_job_has_other_cores(self):
         # Ranks 2 and 3 of the first job still stand at its barrier, on the core of rank 0.

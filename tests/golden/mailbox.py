@@ -1,25 +1,6 @@
 """Golden scripts of the mailboxes: hw-registers.md 7.5, 7.6 and 10.9."""
+from mailbox_message import message
 from writer import REQUEST, RESPONSE, Script, at
-
-def crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
-
-
-assert crc32c(b"123456789") == 0xE3069283  # 7.5
-
-
-def message(sequence, command, payload):
-    head = bytes([sequence, command]) + (len(payload) + 8).to_bytes(2, "little")
-    crc = crc32c(head + bytes(4) + payload)
-    return head + crc.to_bytes(4, "little") + payload
-
-
-assert message(2, 1, 0x008006C84024.to_bytes(8, "little"))[4:8] == (0x70454FC8).to_bytes(4, "little")  # 7.5
 
 
 def request(t, g, sequence, command, payload):

@@ -132,6 +132,14 @@ TEST_F(CcCores, ABlockReadsItsWordsWhenItRuns) {
   bench_.fabric.plain(block.count, &offset)->elided().add(offset, 4);
   run(0);
   EXPECT_EQ(bench_.counters.elided_reads, 1u);
+  // Words are aligned, as those that are written.
+  block.count += 2;
+  ASSERT_TRUE(bench_.fabric.write(memory + offsetof(decltype(block), count),
+                                  {reinterpret_cast<const uint8_t*>(&block.count), 8}));
+  write(0, cc::kTrigger, 0);
+  bench_.queue.run_all();
+  EXPECT_EQ(status(0), CcStatus::kError);
+  EXPECT_EQ(read(0, cc::kErrorCode), static_cast<uint32_t>(CcError::kBusError));
 }
 
 TEST_F(CcCores, BarrierOpensOnlyWhenReleased) {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`soma sweep` as a user has it: sweep_test.py SOMA"""
+import os
 import pathlib
 import signal
 import subprocess
@@ -71,13 +72,17 @@ class Sweeps(unittest.TestCase):
         self.assertIn(",mesh,", measured)
         self.assertIn("hier, 1 KiB: Unsupported: collectives: hier: needs several nodes", table)
 
-    def test_interrupt_leaves_what_was_measured(self):
-        scratch = set(pathlib.Path("/tmp").glob("soma-sweep-*"))
+    def interrupted(self, number):
+        """A sweep that a signal stops after its first point."""
         process = subprocess.Popen([TOOL, "sweep", "--sizes", "1kb:64mb:2", "--jobs", "1", "--iters", "50",
                                     "--csv", "out.csv", "--html", "out.html"], cwd=self.directory,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
         self.assertIn("1/17", process.stderr.readline())
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
+        return process
+
+    def test_interrupt_leaves_what_was_measured(self):
+        process = self.interrupted(signal.SIGINT)
         process.communicate(timeout=30)
         self.assertEqual(process.returncode, 128 + signal.SIGINT)
         rows = self.rows()
@@ -86,7 +91,15 @@ class Sweeps(unittest.TestCase):
         self.assertTrue(all(row.endswith(",") for row in rows), rows)
         page = (self.directory / "out.html").read_text()
         self.assertIn(f"{17 - len(rows)} points were not measured", page)
-        self.assertEqual(set(pathlib.Path("/tmp").glob("soma-sweep-*")) - scratch, set())
+
+    def test_a_killed_sweep_leaves_its_file_and_nothing_else(self):
+        temporary = set(os.listdir("/tmp"))
+        process = self.interrupted(signal.SIGKILL)
+        os.killpg(process.pid, signal.SIGTERM)  # the run that it had started
+        process.communicate(timeout=30)
+        left = set(os.listdir("/tmp")) - temporary
+        self.assertEqual([name for name in left if "sweep" in name], [])
+        self.assertTrue((self.directory / "out.csv").read_text().endswith("\n"))
 
     def test_mistakes_are_found_before_anything_runs(self):
         for arguments, message in (
@@ -106,6 +119,7 @@ class Sweeps(unittest.TestCase):
                 (["--ranks", "77"], "77 ranks"),
                 (["--iters", "0"], "iters"),
                 (["--resume"], "--csv"),
+                (["--resume", "--csv", "."], "Is a directory"),
                 (["--algo", "mesh,bruck"], "available: ring"),
                 (["--csv", "/nowhere/out.csv"], "/nowhere/out.csv"),
                 (["--html", "/nowhere/out.html"], "/nowhere/out.html"),

@@ -1,7 +1,12 @@
 """A driver of one Neuron device, written from the hardware interface specification alone. Section
 numbers are those of that document."""
+import pathlib
 import struct
+import sys
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "golden"))
+from mailbox_message import message  # noqa: E402
 
 HBM_RESERVED = 16 << 20  # 2.6: the first 16 MiB of a stack are the firmware's
 
@@ -174,30 +179,18 @@ class Device:
 
     def mailbox(self, command, payload, request, response, memory, sequence):
         """7.5; the payload of the response."""
-        message = struct.pack("<BBHI", sequence, command, 8 + len(payload), 0) + payload
-        message = message[:4] + struct.pack("<I", crc32c(message)) + message[8:]
         misc, req, resp = self.gen.misc, self.host(request), self.host(response)
         self.write(misc + 0x1F4, req)
         self.write(misc + 0x1F0, req >> 32)
         self.write(misc + 0x1FC, resp)
         self.write(misc + 0x1F8, resp >> 32)
-        memory.write(request, message)
+        memory.write(request, message(sequence, command, payload))
         memory.write(response, bytes(1))
         self.write(misc + 0x800, 1)
         self.wait(lambda: memory.read(response, 1)[0] == sequence, "mailbox response")
         _, error, size = struct.unpack("<BBH", memory.read(response, 4))
         assert error == 0, f"mailbox error {error}"
         return memory.read(response + 4, size - 4)
-
-
-def crc32c(data):
-    """7.5: Castagnoli, reflected."""
-    crc = 0xFFFF_FFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F6_3B78 if crc & 1 else 0)
-    return crc ^ 0xFFFF_FFFF
 
 
 class Queue:

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
 #include <set>
 #include <sstream>
 
+#include "base/file.h"
 #include "base/json.h"
 
 namespace nccom {
@@ -24,12 +24,9 @@ base::Error bad(const std::string& path, const std::string& what) {
 }  // namespace
 
 base::Result<std::string> read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return bad(path, "cannot read the file");
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (text.str().size() > kMaxFile) return bad(path, "the file is longer than 16 MiB");
-  return text.str();
+  base::Result<std::string> text = base::read_file(path, kMaxFile);
+  if (!text) return bad(path, text.error().what);
+  return text;
 }
 
 namespace {

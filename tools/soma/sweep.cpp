@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "arch/config/embedded.h"
 #include "base/fd.h"
@@ -57,12 +55,11 @@ base::Status resume(const std::string& path, std::vector<SweepCase>* grid) {
   if (!is_file(path)) {
     return base::Error{base::Fault::kConfig, 2, "--resume", "needs the CSV file: --csv FILE"};
   }
-  std::ifstream file(path);
-  if (!file) return {};  // nothing yet
-  std::ostringstream text;
-  text << file.rdbuf();
+  const auto text = base::read_file(path);
+  if (!text && text.error().code == ENOENT) return {};  // nothing yet
+  if (!text) return text.error();
   std::vector<SweepSeries> series = series_of(*grid);
-  const auto taken = take_measured(text.str(), &series);
+  const auto taken = take_measured(*text, &series);
   if (!taken) return taken.error();
   for (size_t i = 0; i < grid->size(); ++i) (*grid)[i].series = std::move(series[i]);
   fmt::print(stderr, "soma: {} points are in {}\n", *taken, path);

@@ -1,23 +1,21 @@
 #include "tools/soma/sweep_run.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <thread>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/json.h"
 
 namespace soma {
@@ -25,26 +23,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Private place for reports and logs of the runs.
-class Scratch {
+// A file that a run writes, in memory: nothing is left of it, however the sweep ends.
+class Output {
  public:
-  Scratch() {
-    char name[] = "/tmp/soma-sweep-XXXXXX";
-    if (::mkdtemp(name) != nullptr) path_ = name;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  bool valid() const { return !path_.empty(); }
-  std::string file(size_t run, const char* suffix) const {
-    return path_ + "/" + std::to_string(run) + suffix;
+  Output() : fd_(::memfd_create("soma-sweep", MFD_CLOEXEC)) {}
+  bool valid() const { return fd_.valid(); }
+  int fd() const { return fd_.get(); }
+  // For the processes of the run, which do not inherit it.
+  std::string path() const { return fmt::format("/proc/{}/fd/{}", ::getpid(), fd_.get()); }
+  std::string text() const {
+    auto text = base::read_file(path());
+    return text ? *text : "";
   }
 
  private:
-  std::string path_;
+  base::UniqueFd fd_;
+};
+
+struct Run {
+  size_t index = 0;  // of its point
+  Output json;
+  Output report;
+  Output log;
+  bool valid() const { return json.valid() && report.valid() && log.valid(); }
 };
 
 // Ends of children and requests to stop are taken one by one; nothing happens behind our back.
@@ -73,13 +74,11 @@ class Signals {
   sigset_t previous_ = {};
 };
 
-base::Result<pid_t> start(const SweepCommand& command, const std::string& log,
-                          const sigset_t& signals) {
+base::Result<pid_t> start(const SweepCommand& command, int log, const sigset_t& signals) {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(),
-                                     O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  ::posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, log, STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, log, STDERR_FILENO);
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   ::posix_spawnattr_setsigmask(&attributes, &signals);
@@ -100,13 +99,6 @@ base::Result<pid_t> start(const SweepCommand& command, const std::string& log,
     return base::Error{base::Fault::kIo, failed, command.words[0], std::strerror(failed)};
   }
   return pid;
-}
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 double rounded(double value, double digits) {
@@ -189,7 +181,7 @@ class Pool {
   base::Result<int> run() {
     std::error_code failed;
     bin_ = fs::read_symlink("/proc/self/exe", failed).parent_path().string();
-    if (failed || !scratch_.valid()) return base::errno_error("sweep", "a directory for the runs");
+    if (failed) return base::Error{base::Fault::kIo, failed.value(), "sweep", failed.message()};
     while (true) {
       while (stopped_by_ == 0 && next_ < points_.size() && running_.size() < most_) {
         const base::Status started = start_next();
@@ -204,18 +196,22 @@ class Pool {
         continue;
       }
       stopped_by_ = number;
-      for (const auto& [pid, point] : running_) ::kill(pid, SIGTERM);
+      for (const auto& [pid, run] : running_) ::kill(pid, SIGTERM);
     }
   }
 
  private:
   base::Status start_next() {
     const Point& point = points_[next_];
-    auto pid = start(command_of(o_, *point.of, point.row->bytes, bin_,
-                                scratch_.file(next_, ".json"), scratch_.file(next_, ".report")),
-                     scratch_.file(next_, ".log"), signals_.previous());
+    Run run;
+    if (!run.valid()) return base::errno_error("sweep", "memory for the output of a run");
+    run.index = next_;
+    auto pid =
+        start(command_of(o_, *point.of, point.row->bytes, bin_, run.json.path(), run.report.path()),
+              run.log.fd(), signals_.previous());
     if (!pid) return pid.error();
-    running_[*pid] = next_++;
+    running_[*pid] = std::move(run);
+    ++next_;
     return {};
   }
   // One signal may stand for several children.
@@ -226,20 +222,19 @@ class Pool {
         ++at;
         continue;
       }
-      const size_t index = at->second;
+      const Run run = std::move(at->second);
       at = running_.erase(at);
-      if (stopped_by_ == 0) take(index, status);
+      if (stopped_by_ == 0) take(run, status);
     }
   }
-  void take(size_t index, int status) {
-    const Point& point = points_[index];
+  void take(const Run& run, int status) {
+    const Point& point = points_[run.index];
     SweepRow& row = *point.row;
     row.error.clear();
-    read_result(read_file(scratch_.file(index, ".json")), &row);
+    read_result(run.json.text(), &row);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !row.measured()) {
-      row.error = cause_of(read_file(scratch_.file(index, ".log")));
-    } else if (const base::Status read = read_busy(read_file(scratch_.file(index, ".report")),
-                                                   point.of->dma_engines, &row);
+      row.error = cause_of(run.log.text());
+    } else if (const base::Status read = read_busy(run.report.text(), point.of->dma_engines, &row);
                !read) {
       row.error = read.error().message();
     }
@@ -249,14 +244,13 @@ class Pool {
 
   const SweepOptions& o_;
   Signals signals_;
-  Scratch scratch_;
   std::string bin_;
   std::vector<Point> points_;
   std::function<void()> changed_;
   size_t most_;
   Progress progress_;
   size_t next_ = 0;
-  std::map<pid_t, size_t> running_;
+  std::map<pid_t, Run> running_;
   int stopped_by_ = 0;
 };
 

@@ -101,6 +101,10 @@ class Reader {
     if (e.Attribute("maxBytes") != nullptr) {
       program_.max_bytes = static_cast<uint64_t>(number(e, "maxBytes", 0, kMaxBytes));
     }
+    if (program_.min_bytes >= program_.max_bytes) {
+      fail(e, "no size is at least minBytes=\"" + std::to_string(program_.min_bytes) +
+                  "\" and below maxBytes=\"" + std::to_string(program_.max_bytes) + "\"");
+    }
   }
 
   void collective(const XMLElement& e) {

@@ -1,7 +1,7 @@
 // Overrides by users: the text of NCCOM_CC_ALGO and table files.
 #include <algorithm>
-#include <fstream>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "runtime/collectives/schedule/select.h"
 
@@ -14,20 +14,12 @@ base::Error invalid(const std::string& where, const std::string& what) {
   return {base::Fault::kUsage, kNrtInvalid, where, what};
 }
 
-constexpr uint64_t kMaxTableBytes = 1 << 20;
-constexpr uint64_t kMaxProgramBytes = 64 << 20;
+constexpr size_t kMaxTableBytes = 1 << 20;
+constexpr size_t kMaxProgramBytes = 64 << 20;
 
-// Contents of a file of at most `limit` bytes.
-base::Result<std::string> read_file(const std::string& path, uint64_t limit) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
-  if (size < 0) return invalid(path, "cannot be read");
-  if (static_cast<uint64_t>(size) > limit) {
-    return invalid(path, std::to_string(size) + " bytes, at most " + std::to_string(limit));
-  }
-  std::string text(static_cast<size_t>(size), '\0');
-  file.seekg(0);
-  if (!file.read(text.data(), size)) return invalid(path, "cannot be read");
+base::Result<std::string> read_user_file(const std::string& path, size_t limit) {
+  base::Result<std::string> text = base::read_file(path, limit);
+  if (!text) return invalid(path, text.error().what);
   return text;
 }
 
@@ -273,14 +265,14 @@ base::Result<Overrides> load_overrides(const std::string& text) {
   Overrides out;
   out.algorithms = entries->algorithms;
   for (const std::string& path : entries->tables) {
-    const base::Result<std::string> table = read_file(path, kMaxTableBytes);
+    const base::Result<std::string> table = read_user_file(path, kMaxTableBytes);
     if (!table) return table.error();
     const base::Result<std::vector<Rule>> rules = parse_table(*table, path);
     if (!rules) return rules.error();
     out.rules.insert(out.rules.end(), rules->begin(), rules->end());
   }
   for (const std::string& path : entries->programs) {
-    const base::Result<std::string> xml = read_file(path, kMaxProgramBytes);
+    const base::Result<std::string> xml = read_user_file(path, kMaxProgramBytes);
     if (!xml) return xml.error();
     base::Result<MscclProgram> program = load_msccl(*xml, path);
     if (!program) return program.error();

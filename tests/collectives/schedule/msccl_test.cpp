@@ -134,6 +134,10 @@ TEST(Msccl, RefusesBadText) {
   EXPECT_THAT(change("depid=\"-1\" deps=\"-1\"", "depid=\"3\" deps=\"0\""),
               HasSubstr("step 0 of tb 3, which does not exist"));
   EXPECT_THAT(change("dstbuf=\"o\"", "dstbuf=\"i\""), HasSubstr("writes the input"));
+  EXPECT_THAT(
+      change("coll=", "minBytes=\"1024\" maxBytes=\"64\" coll="),
+      HasSubstr("p.xml:1: no size is at least minBytes=\"1024\" and below maxBytes=\"64\""));
+  EXPECT_THAT(change("coll=", "minBytes=\"64\" maxBytes=\"64\" coll="), HasSubstr("no size is"));
   EXPECT_THAT(change("coll=", "redop=\"prod\" coll="), HasSubstr("supported: sum, max, min, nop"));
 }
 

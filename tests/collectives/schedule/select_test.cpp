@@ -185,6 +185,16 @@ TEST(Select, ImportedProgramsComeFirst) {
   EXPECT_THAT(chosen(pair, OpKind::kAllReduce, 64, "msccl:" + bad.path()), HasSubstr("missing"));
 }
 
+TEST(Select, ADirectoryIsNoFile) {
+  const std::string directory = testing::TempDir();
+  for (const char* kind : {"table:", "msccl:"}) {
+    const base::Result<Overrides> r = load_overrides(kind + directory);
+    ASSERT_FALSE(r);
+    EXPECT_EQ(r.error().code, kNrtInvalid);
+    EXPECT_EQ(r.error().message(), directory + ": cannot read: Is a directory");
+  }
+}
+
 TEST(Select, RefusesIllegalGroups) {
   const Platform nodes = torus(Gen::kV3, 4, 4, true);
   EXPECT_THAT(chosen(group_of_ranks(nodes, {0, 1, 64}), OpKind::kAllReduce, 1024),

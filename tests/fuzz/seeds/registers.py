@@ -1,6 +1,8 @@
 """Seeds of fuzz_register; see the head of register_fuzz.cpp."""
 import struct
 
+from mailbox_message import message
+
 from seeds.chips import V2, V3, V4
 
 
@@ -96,24 +98,10 @@ def resets(chip):
     return s
 
 
-def crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
-
-
-def request(sequence, command, payload):
-    head = struct.pack('<BBH', sequence, command, 8 + len(payload))
-    return head + struct.pack('<I', crc32c(head + bytes(4) + payload)) + payload
-
-
 def mailbox(chip, payload, command=1, response=(None, 0x3000)):
     s = Registers(chip)
     high = host_high(chip)
-    s.guest(0, 0x2000, request(2, command, payload))
+    s.guest(0, 0x2000, message(2, command, payload))
     s.write(MISC, 0, 0x1F4, 0x2000).write(MISC, 0, 0x1F0, high)
     s.write(MISC, 0, 0x1FC, response[1])
     s.write(MISC, 0, 0x1F8, high if response[0] is None else response[0])
@@ -141,9 +129,9 @@ def new_mailbox(chip, command, payload):
     s.read(MISC, 0, 0)
     for k in range(0, len(payload), 4):
         s.write(MISC, 0, 0x100 + k, int.from_bytes(payload[k:k + 4], 'little'))
-    message = request(2, command, payload)
-    s.write(MISC, 0, 0x1F0, int.from_bytes(message[:4], 'little'))
-    s.write(MISC, 0, 0x1F4, int.from_bytes(message[4:8], 'little'))
+    head = message(2, command, payload)[:8]
+    s.write(MISC, 0, 0x1F0, int.from_bytes(head[:4], 'little'))
+    s.write(MISC, 0, 0x1F4, int.from_bytes(head[4:], 'little'))
     s.write(MISC, 0, 0x1F8, 0).write(MISC, 0, 0x1FC, 0)
     s.write(MISC, 0, 0xF0, 1).write(MISC, 0, 0x800, 1).run(2000)
     for offset in (0x800, 0x1F0, 0x100, 0x104, 0x108):
