@@ -58,7 +58,8 @@ class Locator {
       if (c == '}' || c == ']') --depth;
       if (depth < 0 || (depth == 0 && c == ',')) return;
       ++at_;
-    } while (at_ < text_.size() && (depth > 0 || std::string_view(",]}").find(peek()) == npos));
+    } while (at_ < text_.size() &&
+             (depth > 0 || std::string_view(",]}").find(peek()) == text_.npos));
   }
   // Moves from the start of an array or object to the element called `step`.
   bool enter(const std::string& step) {
@@ -83,7 +84,6 @@ class Locator {
     }
   }
 
-  static constexpr size_t npos = std::string_view::npos;
   std::string_view text_;
   size_t at_ = 0;
 };

@@ -55,7 +55,7 @@ class Bootstrap::Impl {
 Bootstrap::Bootstrap(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Bootstrap::~Bootstrap() = default;
 
-base::Result<std::unique_ptr<Bootstrap>> Bootstrap::open(BootstrapOptions options) {
+base::Result<std::unique_ptr<Bootstrap>> Bootstrap::open(const BootstrapOptions& options) {
   if (options.world == 0 || options.world > wire::kMaxWorld || options.rank >= options.world) {
     return base::Error{
         base::Fault::kUsage, kNrtInvalid, "bootstrap",

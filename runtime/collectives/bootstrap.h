@@ -68,7 +68,7 @@ struct PeerInfo {
 class Bootstrap {
  public:
   // Checks the options and starts meeting the peers; does not wait for them.
-  static base::Result<std::unique_ptr<Bootstrap>> open(BootstrapOptions options);
+  static base::Result<std::unique_ptr<Bootstrap>> open(const BootstrapOptions& options);
   Bootstrap(const Bootstrap&) = delete;
   Bootstrap& operator=(const Bootstrap&) = delete;
   ~Bootstrap();  // leaves the group; peers that still need this rank get an error

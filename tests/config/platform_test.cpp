@@ -16,7 +16,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 std::string text_of(const std::string& name) {
   return std::string(*embedded_text("platforms/" + name + ".json"));

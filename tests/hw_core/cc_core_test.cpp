@@ -17,7 +17,6 @@ using contract::CcError;
 using contract::CcStatus;
 using contract::cc_program::Op;
 using contract::cc_program::Record;
-using hw_test::read32;
 using hw_test::write32;
 
 Record rec(Op op, uint32_t imm = 0, uint64_t address = 0, uint8_t flags = 0) {
