@@ -69,8 +69,8 @@ class EventQueue {
   virtual void next_time_changed() {}
 
  private:
-  static constexpr uint32_t kBucketBits = 11;  // 2 ns: some events when a machine is busy
-  static constexpr uint32_t kBuckets = 16384;  // 34 us: most packets have ended by then
+  static constexpr uint32_t kBucketBits = 12;  // 4 ns: some events when a machine is busy
+  static constexpr uint32_t kBuckets = 16384;  // 67 us: most packets have ended by then
   static constexpr uint32_t kNone = ~0u;
   static constexpr uint64_t kNever = ~uint64_t{0};
 
