@@ -131,6 +131,7 @@ void UdmaEngine::wake(base::Ps at) {
 void UdmaEngine::start(base::Ps at) {
   arrive(at);
   finish(at);
+  if (running_ && run_.done < run_.packets.size()) return await_end(run_.packets[run_.done]);
   run_.clear();
   context_.charges.clear();
   running_ = false;
@@ -282,9 +283,13 @@ void UdmaEngine::plan(base::Ps at) {
     if (more) extend_burst(q, at);
     plan_burst(at);
   }
-  start_event_ =
-      context_.events.schedule(key(run_.packets.back().end, Phase::kStart), *this, kTagStart);
+  // Trace entries appear when their packet ends.
+  await_end(traced() ? run_.packets.front() : run_.packets.back());
   look_ahead();
+}
+
+void UdmaEngine::await_end(const Packet& packet) {
+  start_event_ = context_.events.schedule(key(packet.end, Phase::kStart), *this, kTagStart);
 }
 
 // Runs of others on the path end now.
@@ -444,8 +449,7 @@ void UdmaEngine::yield_to(const EventKey& other) {
       if (p.write_barrier) q.barrier_until = p.visible;
     }
     context_.events.cancel(start_event_);
-    start_event_ =
-        context_.events.schedule(key(run_.packets.back().end, Phase::kStart), *this, kTagStart);
+    await_end(run_.packets.back());
   }
   streak_ = 0;
   reserve_planned();

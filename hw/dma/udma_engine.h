@@ -304,6 +304,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   void make_way(base::Ps at);
   void extend_burst(uint32_t q, base::Ps at);
   void plan_burst(base::Ps at);
+  void await_end(const Packet& packet);
   void look_ahead();
   bool contended(base::Ps at) const;
   void plan_run(base::Ps at, uint32_t q, size_t limit);

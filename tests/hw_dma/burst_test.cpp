@@ -167,5 +167,32 @@ TEST(Bursts, ShowTheirPacketsOneByOne) {
   EXPECT_EQ(seen, (std::vector<uint32_t>{0, 1, 1, 2, 2, 3, 3, 4}));
 }
 
+TEST(Bursts, AreTracedPacketByPacket) {
+  DmaBench b(slow_memory(2));
+  const uint64_t block = b.map().sdma(1).device + contract::kSdmaTraceNq;
+  const uint64_t ring = b.host_address(0x4000);
+  EXPECT_TRUE(b.fabric.write32(block + 0x104, static_cast<uint32_t>(ring >> 32)));
+  EXPECT_TRUE(b.fabric.write32(block + 0x100, static_cast<uint32_t>(ring)));
+  EXPECT_TRUE(b.fabric.write32(block + 0x108, 256));
+  auto busy = b.setup(0, 0);
+  b.copy(busy, b.hbm(0, kB), b.hbm(0, kC), kBytes);
+  b.doorbell(busy, 1, 1);
+  auto p = b.setup(1, 0);
+  for (uint32_t i = 0; i < 2; ++i) b.copy(p, b.hbm(0, kA), b.hbm(0, kC), kBytes);
+  b.doorbell(p, 2, 2);
+  const base::Ps first = b.timing.dma_fetch + 3 * kPacket / 2;
+  std::vector<uint32_t> heads;
+  for (const base::Ps t : {first - 10, first + b.timing.nq_entry + 10}) {
+    b.at_time(t, [&] { EXPECT_TRUE(b.fabric.read32(block + 0x10C, heads.emplace_back())); });
+  }
+  b.run();
+  EXPECT_EQ(heads, (std::vector<uint32_t>{0, sizeof(contract::NqEntry)}));
+  contract::NqEntry e[2];
+  std::memcpy(e, b.at(ring, sizeof e), sizeof e);
+  EXPECT_EQ(e[0].timestamp, first);
+  EXPECT_EQ(e[1].debug_id, first);
+  EXPECT_EQ(e[1].timestamp, b.timing.dma_fetch + 3 * kPacket);
+}
+
 }  // namespace
 }  // namespace hw
