@@ -105,17 +105,17 @@ void UdmaEngine::complete(Packet& packet) {
 // A signal's source is read now, at its end; its writes take effect when it is acknowledged.
 void UdmaEngine::defer(const Packet& packet) {
   const uint32_t slot = context_.deferred.add();
-  Deferred& d = context_.deferred[slot];
+  DeferredSignal& d = context_.deferred[slot];
   const Buffer* buffers = run_.buffers.data() + packet.first_buffer;
   const Buffer* targets = buffers + packet.sources;
   d.words = packet.destinations;
-  bool words = d.words <= Deferred::kWords && packet.bytes == d.words * sizeof(uint32_t);
+  bool words = d.words <= DeferredSignal::kWords && packet.bytes == d.words * sizeof(uint32_t);
   for (uint32_t i = 0; i < d.words && words; ++i) {
     words = targets[i].length == sizeof(uint32_t);
     d.targets[i] = targets[i].address;
   }
   if (!words) {
-    d.rest = std::make_unique<Deferred::Long>();
+    d.rest = std::make_unique<DeferredSignal::Long>();
     d.rest->targets.assign(targets, targets + packet.destinations);
     d.rest->data.resize(packet.bytes);
   }
@@ -133,7 +133,7 @@ void UdmaEngine::defer(const Packet& packet) {
 // Signals that have not taken effect never will.
 void UdmaEngine::drop_deferred() {
   for (size_t slot = 0; deferred_ != 0; ++slot) {
-    Deferred& d = context_.deferred[slot];
+    DeferredSignal& d = context_.deferred[slot];
     if (d.engine != this) continue;
     context_.events.cancel(d.event);
     d.engine = nullptr;
@@ -167,7 +167,7 @@ bool UdmaEngine::read_signal(const Packet& packet, uint8_t* to) {
 void UdmaEngine::effect(uint64_t slot) {
   // A write may come back to this engine (a doorbell, a reset): the signal is over before.
   context_.deferred[slot].engine = nullptr;
-  const Deferred d = context_.deferred.take(slot);
+  const DeferredSignal d = context_.deferred.take(slot);
   --deferred_;
   if (d.rest == nullptr) {
     for (uint32_t i = 0; i < d.words; ++i) {

@@ -4,18 +4,17 @@
 // Exact: registers, ring pointers and ids, doorbells, packet shapes, barriers, error causes, order.
 // Approximate: time. The engine moves one packet at a time; a packet starts when the one before has
 // ended on all resources of its path, reserves each of them at its start and ends when the last one
-// does. Descriptor fetch, first-byte and write-acknowledge latencies delay when descriptors and
-// writes become visible; they occupy nothing. A packet that finds RX descriptors for a part of its
-// bytes delivers that part first. Missing: completion rings (no driver enables them), interrupts,
-// CRC and swap operations (they raise a stream response error), second buffers of receive
-// descriptors.
+// does. Where the path is busy and no other of its queues waits, it reserves it for a burst at once:
+// dma.burst_packets of a queue and the signal behind them, which share the time by their bytes.
+// Descriptor fetch, first-byte and write-acknowledge latencies delay when descriptors and writes
+// become visible; they occupy nothing. A packet that finds RX descriptors for a part of its bytes
+// delivers that part first. Missing: completion rings (no driver enables them), interrupts, CRC and
+// swap operations (they raise a stream response error), second buffers of receive descriptors.
 //
 // While it is alone on its path, the engine executes many packets as one event (a run). The
 // arithmetic is that of single packets; when another reserves one of the resources, or another
-// queue of the engine becomes ready, what has not started is given back. On a contended path, while
-// no other of its queues waits, it reserves the path at its start for several packets of a queue (a
-// burst: dma.burst_packets and the signal behind them); what it has reserved it keeps.
-// Prefetched descriptors are an event only for an engine that has nothing to do.
+// queue of the engine becomes ready, what has not started is given back. On a busy path every burst
+// is an event; prefetched descriptors are one only for an engine that has nothing to do.
 #pragma once
 
 #include <array>
@@ -59,7 +58,7 @@ InPlace<T> make_in(std::pmr::memory_resource& memory, Args&&... args) {
 class UdmaEngine;
 
 // A signal between the end of its packet, when its source was read, and its effect.
-struct Deferred {
+struct DeferredSignal {
   static constexpr size_t kWords = 3;
   struct Long {
     std::vector<Buffer> targets;
@@ -86,7 +85,7 @@ struct DmaContext {
   bool coalesce = true;
   Routes routes;
   Charges charges;  // of the packets that an engine is looking at
-  base::SlotPool<Deferred> deferred;
+  base::SlotPool<DeferredSignal> deferred;
   std::pmr::monotonic_buffer_resource memory;
 };
 
