@@ -94,6 +94,7 @@ void UdmaEngine::expect(uint32_t tag, uint64_t argument) {
   constexpr size_t kTxLines = 4;  // descriptors of a burst
   constexpr size_t kRxLines = 3;
   const auto prefetch = [](const void* from, size_t bytes) {
+    if (from == nullptr) return;
     for (size_t at = 0; at < bytes; at += kLine) {
       __builtin_prefetch(static_cast<const uint8_t*>(from) + at);
     }

@@ -4,12 +4,13 @@
 // Exact: registers, ring pointers and ids, doorbells, packet shapes, barriers, error causes, order.
 // Approximate: time. The engine moves one packet at a time; a packet starts when the one before has
 // ended on all resources of its path, reserves each of them at its start and ends when the last one
-// does. Where the path is busy and no other of its queues waits, it reserves it for a burst at once:
-// dma.burst_packets of a queue and the signal behind them, which share the time by their bytes.
-// Descriptor fetch, first-byte and write-acknowledge latencies delay when descriptors and writes
-// become visible; they occupy nothing. A packet that finds RX descriptors for a part of its bytes
-// delivers that part first. Missing: completion rings (no driver enables them), interrupts, CRC and
-// swap operations (they raise a stream response error), second buffers of receive descriptors.
+// does. Where the path is busy and no other of its queues waits, it reserves it for a burst at
+// once: dma.burst_packets of a queue and the signal behind them, which share the time by their
+// bytes. Descriptor fetch, first-byte and write-acknowledge latencies delay when descriptors and
+// writes become visible; they occupy nothing. A packet that finds RX descriptors for a part of its
+// bytes delivers that part first. Missing: completion rings (no driver enables them), interrupts,
+// CRC and swap operations (they raise a stream response error), second buffers of receive
+// descriptors.
 //
 // While it is alone on its path, the engine executes many packets as one event (a run). The
 // arithmetic is that of single packets; when another reserves one of the resources, or another
