@@ -14,6 +14,18 @@ constexpr uint32_t kStreakPerPacket = 16;  // uncontended packets that earn one 
 constexpr uint32_t kMaxStreak = kMaxRun * kStreakPerPacket;
 // Erroneous packets that the engine drops before it fetches again: what prefetch may hold.
 constexpr uint32_t kMaxDropped = 128;
+
+constexpr size_t kLine = 64;
+constexpr size_t kTxLines = 4;  // descriptors of a burst
+constexpr size_t kRxLines = 3;
+
+// Inlined by force: the compiler drops calls of a function that only fetches ahead.
+[[gnu::always_inline]] inline void fetch_lines(const void* from, size_t bytes) {
+  if (from == nullptr) return;
+  for (size_t at = 0; at < bytes; at += kLine) {
+    __builtin_prefetch(static_cast<const uint8_t*>(from) + at);
+  }
+}
 }  // namespace
 
 void UdmaEngine::PlannedRun::clear() {
@@ -90,21 +102,12 @@ void UdmaEngine::on_event(const EventKey& key, uint32_t tag, uint64_t argument) 
 
 void UdmaEngine::expect(uint32_t tag, uint64_t argument) {
   if (tag == kTagEffect) return __builtin_prefetch(&context_.deferred[argument]);
-  constexpr size_t kLine = 64;
-  constexpr size_t kTxLines = 4;  // descriptors of a burst
-  constexpr size_t kRxLines = 3;
-  const auto prefetch = [](const void* from, size_t bytes) {
-    if (from == nullptr) return;
-    for (size_t at = 0; at < bytes; at += kLine) {
-      __builtin_prefetch(static_cast<const uint8_t*>(from) + at);
-    }
-  };
-  prefetch(&config_, sizeof config_);
-  prefetch(&resource_, 2 * kLine);
-  prefetch(&run_, sizeof run_);
-  prefetch(ahead_[0], sizeof(Queue));
-  prefetch(ahead_[1], kTxLines * kLine);
-  prefetch(ahead_[2], kRxLines * kLine);
+  fetch_lines(&config_, sizeof config_);
+  fetch_lines(&resource_, 2 * kLine);
+  fetch_lines(&run_, sizeof run_);
+  fetch_lines(ahead_[0], sizeof(Queue));
+  fetch_lines(ahead_[1], kTxLines * kLine);
+  fetch_lines(ahead_[2], kRxLines * kLine);
 }
 
 // Arbitrates at `at`, unless a packet is being executed or an earlier arbitration is due.
