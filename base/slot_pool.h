@@ -28,8 +28,6 @@ class SlotPool {
     free_.push_back(static_cast<uint32_t>(slot));
     return std::move(values_[slot]);
   }
-  // Places that have ever been in use.
-  size_t places() const { return values_.size(); }
 
  private:
   std::vector<T> values_;

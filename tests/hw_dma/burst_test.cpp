@@ -17,6 +17,13 @@ BenchConfig slow_memory(uint64_t burst_packets) {
 }
 const base::Ps kPacket = 2 * base::Rate{10, 1000}.time_for(kBytes);
 
+// An engine copies packets within stack 0, from offset `from`; rung at once.
+void start_copies(DmaBench& b, uint32_t engine, uint32_t packets, uint64_t from) {
+  auto p = b.setup(engine, 0);
+  for (uint32_t i = 0; i < packets; ++i) b.copy(p, b.hbm(0, from), b.hbm(0, kC), kBytes);
+  b.doorbell(p, packets, packets);
+}
+
 struct Copies {
   uint32_t engine, packets;
   base::Ps after;  // the first doorbell
@@ -95,9 +102,7 @@ TEST(Bursts, AreNotMadeWhileAnotherQueueWaits) {
 // are told from payload.
 TEST(Bursts, EndWithTheSignalOfTheirData) {
   DmaBench b(slow_memory(2));
-  auto busy = b.setup(0, 0);
-  for (uint32_t i = 0; i < 6; ++i) b.copy(busy, b.hbm(0, kB), b.hbm(0, kC), kBytes);
-  b.doorbell(busy, 6, 6);
+  start_copies(b, 0, 6, kB);
   b.fill(b.hbm(0, kA), 2 * kBytes, 3);
   auto p = b.setup(1, 0);
   b.copy(p, b.hbm(0, kA), b.hbm(0, kB), kBytes);
@@ -128,9 +133,7 @@ TEST(Bursts, EndWithTheSignalOfTheirData) {
 // A packet that cannot execute joins no burst and occupies nothing.
 TEST(Bursts, EndBeforeAnError) {
   DmaBench b(slow_memory(8));
-  auto busy = b.setup(0, 0);
-  b.copy(busy, b.hbm(0, kB), b.hbm(0, kC), kBytes);
-  b.doorbell(busy, 1, 1);
+  start_copies(b, 0, 1, kB);
   b.fill(b.hbm(0, kA), 3 * kBytes, 5);
   auto p = b.setup(1, 0);
   b.copy(p, b.hbm(0, kA), b.hbm(0, kB), kBytes);
@@ -146,12 +149,8 @@ TEST(Bursts, EndBeforeAnError) {
 // Software that looks in the middle sees the packets that have ended.
 TEST(Bursts, ShowTheirPacketsOneByOne) {
   DmaBench b(slow_memory(4));
-  auto busy = b.setup(0, 0);
-  b.copy(busy, b.hbm(0, kB), b.hbm(0, kC), kBytes);
-  b.doorbell(busy, 1, 1);
-  auto p = b.setup(1, 0);
-  for (uint32_t i = 0; i < 4; ++i) b.copy(p, b.hbm(0, kA), b.hbm(0, kC), kBytes);
-  b.doorbell(p, 4, 4);
+  start_copies(b, 0, 1, kB);
+  start_copies(b, 1, 4, kA);
   const base::Ps end = b.timing.dma_fetch + 5 * kPacket;
   std::vector<uint32_t> seen;
   for (uint32_t quarter = 1; quarter <= 4; ++quarter) {
@@ -174,12 +173,8 @@ TEST(Bursts, AreTracedPacketByPacket) {
   EXPECT_TRUE(b.fabric.write32(block + 0x104, static_cast<uint32_t>(ring >> 32)));
   EXPECT_TRUE(b.fabric.write32(block + 0x100, static_cast<uint32_t>(ring)));
   EXPECT_TRUE(b.fabric.write32(block + 0x108, 256));
-  auto busy = b.setup(0, 0);
-  b.copy(busy, b.hbm(0, kB), b.hbm(0, kC), kBytes);
-  b.doorbell(busy, 1, 1);
-  auto p = b.setup(1, 0);
-  for (uint32_t i = 0; i < 2; ++i) b.copy(p, b.hbm(0, kA), b.hbm(0, kC), kBytes);
-  b.doorbell(p, 2, 2);
+  start_copies(b, 0, 1, kB);
+  start_copies(b, 1, 2, kA);
   const base::Ps first = b.timing.dma_fetch + 3 * kPacket / 2;
   std::vector<uint32_t> heads;
   for (const base::Ps t : {first - 10, first + b.timing.nq_entry + 10}) {
