@@ -40,7 +40,15 @@ bool BarrierHub::arrive(const BarrierCell& cell, uint32_t members, BarrierMember
   }
   state.members = members;
   state.waiting.push_back(&member);
+  if (on_arrival_ && state.waiting.size() == members) open(state);
   return true;
+}
+
+void BarrierHub::open(State& state) {
+  const std::vector<BarrierMember*> waiting = std::move(state.waiting);
+  state.waiting.clear();
+  ++state.generation;
+  for (BarrierMember* member : waiting) member->barrier_open();
 }
 
 void BarrierHub::leave(BarrierMember& member) {
@@ -60,10 +68,7 @@ bool BarrierHub::release_ready() {
   bool any = false;
   for (auto& [cell, state] : cells_) {
     if (state.waiting.empty() || state.waiting.size() != state.members) continue;
-    const std::vector<BarrierMember*> waiting = std::move(state.waiting);
-    state.waiting.clear();
-    ++state.generation;
-    for (BarrierMember* member : waiting) member->barrier_open();
+    open(state);
     any = true;
   }
   return any;

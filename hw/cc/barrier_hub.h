@@ -1,7 +1,10 @@
-// The on-device barrier between ranks: cells in CC-core windows count arrivals; complete barriers
-// open together when the machine has nothing else to do, so that ranks start at one instant however
-// their host programs were scheduled. Source of truth: docs/hardware-contract.md 5.
-// Plain logic; the machine's run loop calls release_ready().
+// The on-device barrier between ranks: cells in CC-core windows count arrivals; when all members have
+// arrived, all continue at one instant. Source of truth: docs/hardware-contract.md 5.
+//
+// When that is, hardware leaves open. A machine that runs freely opens a barrier when the last member
+// arrives. One that serves requests in epochs holds complete barriers back until it is at rest, and
+// opens them together: so that what ranks do does not depend on how their host programs were
+// scheduled. Plain logic; the machine's run loop calls release_ready().
 #pragma once
 
 #include <cstdint>
@@ -46,6 +49,7 @@ class BarrierHub {
   void leave(BarrierMember& member);
   // The CC-core with these cells is reset: nobody has arrived. Who waits there goes on waiting.
   void clear(uint32_t chip, uint32_t topsp);
+  void open_on_arrival() { on_arrival_ = true; }
   // Opens every complete barrier, in the order of their cells; false if there is none.
   bool release_ready();
 
@@ -58,7 +62,10 @@ class BarrierHub {
     uint32_t generation = 0;
     std::vector<BarrierMember*> waiting;  // in order of arrival
   };
+  static void open(State& state);
+
   std::map<BarrierCell, State> cells_;
+  bool on_arrival_ = false;
 };
 
 }  // namespace hw

@@ -249,11 +249,11 @@ void CcCore::arrive(const Step& step) {
   if (!cell) {
     return firmware_.fail(contract::CcError::kBusError, static_cast<uint32_t>(step.cell), *this);
   }
-  if (!context_.barriers.arrive(*cell, step.members, *this)) {
-    return firmware_.fail(contract::CcError::kBadInstruction, step.members, *this);
-  }
   cell_ = *cell;
-  at_barrier_ = true;
+  at_barrier_ = true;  // it may open at once
+  if (context_.barriers.arrive(*cell, step.members, *this)) return;
+  at_barrier_ = false;
+  firmware_.fail(contract::CcError::kBadInstruction, step.members, *this);
 }
 
 void CcCore::barrier_open() {

@@ -16,8 +16,18 @@ bool overlaps(const uint8_t* a, uint64_t a_bytes, const uint8_t* b, uint64_t b_b
 }
 }  // namespace
 
+uint8_t* Mover::pointer(uint64_t address, uint64_t length) {
+  if (stage_ != nullptr) {
+    for (const Staged& s : *stage_) {
+      const uint64_t in = address - s.address;
+      if (in < s.length && length <= s.length - in) return s.data + in;
+    }
+  }
+  return fabric_.direct(address, length);
+}
+
 bool Mover::read(uint64_t address, uint8_t* to, uint64_t length) {
-  if (const uint8_t* from = fabric_.direct(address, length)) {
+  if (const uint8_t* from = pointer(address, length)) {
     std::memcpy(to, from, length);
     return true;
   }
@@ -29,7 +39,7 @@ bool Mover::read(uint64_t address, uint8_t* to, uint64_t length) {
 }
 
 bool Mover::write_piece(uint64_t address, const uint8_t* from, uint64_t length) {
-  if (uint8_t* to = fabric_.direct(address, length)) {
+  if (uint8_t* to = pointer(address, length)) {
     std::memcpy(to, from, length);
     return true;
   }
@@ -45,8 +55,8 @@ bool Mover::move_piece(uint64_t to, uint64_t from, uint64_t length, bool sparse,
       return true;
     }
   }
-  const uint8_t* source = fabric_.direct(from, length);
-  uint8_t* target = fabric_.direct(to, length);
+  const uint8_t* source = pointer(from, length);
+  uint8_t* target = pointer(to, length);
   if (source != nullptr && target != nullptr) {
     std::memmove(target, source, length);
     return true;
@@ -110,10 +120,10 @@ Mover::Outcome Mover::duplicate(const Buffer* buffers, const Packet& packet, boo
   const Buffer& source = buffers[0];
   const Buffer* targets = buffers + 1;
   const uint64_t each = source.length;
-  const uint8_t* from = fabric_.direct(source.address, each);
+  const uint8_t* from = pointer(source.address, each);
   bool clear = packet.copies == packet.destinations && from != nullptr;
   for (uint32_t i = 0; i < packet.destinations && clear; ++i) {
-    const uint8_t* to = fabric_.direct(targets[i].address, each);
+    const uint8_t* to = pointer(targets[i].address, each);
     clear = to != nullptr && (to == from || !overlaps(from, each, to, each));
   }
   if (clear) {
@@ -147,7 +157,7 @@ Mover::Outcome Mover::compute(const Buffer* buffers, const Packet& packet, const
   uint8_t* spill = bounce_.data() + result;
   std::array<const uint8_t*, kMaxSources> sources{};
   for (uint32_t i = 0; i < packet.sources; ++i, spill += each) {
-    sources[i] = fabric_.direct(buffers[i].address, each);
+    sources[i] = pointer(buffers[i].address, each);
     if (sources[i] != nullptr) continue;
     if (!read(buffers[i].address, spill, each)) {
       outcome.m2s |= m2s_cause::kDataRead;
@@ -157,13 +167,13 @@ Mover::Outcome Mover::compute(const Buffer* buffers, const Packet& packet, const
   }
   const Buffer* targets = buffers + packet.sources;
   uint8_t* to =
-      packet.destinations == packet.copies ? fabric_.direct(targets->address, result) : nullptr;
+      packet.destinations == packet.copies ? pointer(targets->address, result) : nullptr;
   for (uint32_t i = 0; i < packet.sources && to != nullptr; ++i) {
     const bool exact = sources[i] == to && each == result;
     if (!exact && overlaps(sources[i], each, to, result)) to = nullptr;
   }
   for (uint32_t i = 1; i < packet.copies && to != nullptr; ++i) {
-    const uint8_t* copy = fabric_.direct(targets[i].address, result);
+    const uint8_t* copy = pointer(targets[i].address, result);
     if (copy == nullptr || overlaps(copy, result, to, result)) to = nullptr;
   }
   num::Reduction reduction;

@@ -14,6 +14,14 @@ class Mover {
  public:
   explicit Mover(Fabric& fabric) : fabric_(fabric) {}
 
+  // Bytes that stand for an address for a while (hw/dma/outward_transfer.h); null: none.
+  struct Staged {
+    uint64_t address = 0;
+    uint64_t length = 0;
+    uint8_t* data = nullptr;
+  };
+  void set_stage(const std::vector<Staged>* stage) { stage_ = stage; }
+
   // Causes (m2s, s2m) that the transfer raised; both zero on success.
   struct Outcome {
     uint32_t m2s = 0;
@@ -30,6 +38,7 @@ class Mover {
   bool read(uint64_t address, uint8_t* to, uint64_t length);
 
  private:
+  uint8_t* pointer(uint64_t address, uint64_t length);
   bool write_piece(uint64_t address, const uint8_t* from, uint64_t length);
   bool move_piece(uint64_t to, uint64_t from, uint64_t length, bool sparse, Outcome& outcome);
   Outcome duplicate(const Buffer* buffers, const Packet& packet, bool sparse);
@@ -37,6 +46,7 @@ class Mover {
                Outcome& outcome);
 
   Fabric& fabric_;
+  const std::vector<Staged>* stage_ = nullptr;
   std::vector<uint8_t> bounce_;
 };
 

@@ -260,6 +260,12 @@ void UdmaEngine::look_at_sources(Packet& packet) {
         packet.reads_register = true;
         if (b.address % 4 != 0 || b.length % 4 != 0) packet.errors[kM2s] |= m2s_cause::kDataRead;
         break;
+      case Space::kForeign:
+        packet.outward = true;
+        break;
+      case Space::kHost:
+        packet.outward = packet.outward || context_.fabric.asks_host(b.address);
+        break;
       case Space::kNoLink:
         packet.unanswered = true;
         break;
@@ -286,8 +292,12 @@ void UdmaEngine::look_at_destinations(Packet& packet) {
           packet.errors[kS2m] |= s2m_cause::kDataWrite;
         }
         break;
+      case Space::kForeign:
+        packet.outward = true;
+        break;
       case Space::kHost:
         packet.signal |= packet.bytes <= kSignalBytes && !packet.compute;
+        packet.outward = packet.outward || context_.fabric.asks_host(b.address);
         break;
       case Space::kNoLink:
         packet.unanswered = true;
@@ -310,7 +320,8 @@ UdmaEngine::Assembly UdmaEngine::judge(Packet& packet, bool stalled, bool joins)
                        context_.timing.dma_buffer * std::max(packet.sources, packet.destinations));
   packet.charges = static_cast<uint32_t>(context_.charges.size()) - packet.first_charge;
   if (packet.errors[kM2s] != 0 || packet.errors[kS2m] != 0) return Assembly::kError;
-  if (packet.unanswered) return Assembly::kNone;
+  if (packet.unanswered || (packet.outward && joins)) return Assembly::kNone;
+  if (packet.outward) packet.signal = false;  // takes effect when those outside say so
   return stalled ? Assembly::kStalled : Assembly::kPacket;
 }
 

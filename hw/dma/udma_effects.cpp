@@ -87,6 +87,14 @@ void UdmaEngine::complete(Packet& packet) {
     return;
   }
   const Buffer* buffers = run_.buffers.data() + packet.first_buffer;
+  if (packet.outward) {
+    const Mover::Outcome outcome = outward_->outcome();
+    outward_.reset();
+    if (context_.timing_only) track_elision(buffers, packet, false);
+    raise(kM2s, outcome.m2s);
+    raise(kS2m, outcome.s2m);
+    return;
+  }
   if (elided(packet)) {
     context_.counters.elided_bytes += packet.bytes;
     track_elision(buffers, packet, true);
@@ -100,6 +108,35 @@ void UdmaEngine::complete(Packet& packet) {
                                      : mover_.copy(buffers, packet, context_.timing_only);
   raise(kM2s, outcome.m2s);
   raise(kS2m, outcome.s2m);
+}
+
+// Starts what happens outside of the machine, and says whether there is still something to wait for.
+bool UdmaEngine::begin_outward(const Packet& packet) {
+  if (outward_ != nullptr) return !outward_over_;
+  const uint32_t number = ++outward_number_;
+  const bool scaled = packet.compute && packet.operation.op == contract::ReduceOp::kFma;
+  outward_over_ = false;
+  outward_ = std::make_shared<OutwardTransfer>(
+      context_.fabric, packet, run_.buffers.data() + packet.first_buffer,
+      scaled ? &run_.scales[packet.scales] : nullptr, [this, number] {
+        context_.events.schedule(key(context_.events.now() + 1, Phase::kEffect), *this,
+                                 kTagAnswered, number);
+      });
+  outward_over_ = !outward_->go_on(mover_);
+  return !outward_over_;
+}
+
+// The packet ends when the last one outside has answered.
+void UdmaEngine::answered(base::Ps at) {
+  if (outward_->go_on(mover_)) return;
+  outward_over_ = true;
+  Packet& packet = run_.packets[run_.done];
+  packet.end = at;
+  packet.visible = std::max(packet.visible, at);
+  Queue& q = queue(packet.queue);
+  q.visible_at = std::max(q.visible_at, packet.visible);
+  if (packet.write_barrier) q.barrier_until = packet.visible;
+  start_event_ = context_.events.schedule(key(at, Phase::kStart), *this, kTagStart);
 }
 
 // A signal's source is read now, at its end; its writes take effect when it is acknowledged.

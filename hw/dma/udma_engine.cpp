@@ -56,6 +56,7 @@ void UdmaEngine::reset() {
   start_event_ = 0;
   running_ = false;
   run_.clear();
+  outward_.reset();
   drop_deferred();
   arrivals_.clear();
   arrived_ = 0;
@@ -94,6 +95,9 @@ void UdmaEngine::on_event(const EventKey& key, uint32_t tag, uint64_t argument) 
       return;
     case kTagEffect:
       effect(argument);
+      return;
+    case kTagAnswered:
+      if (outward_ != nullptr && argument == outward_number_) answered(key.time);
       return;
     default:
       return;
@@ -135,6 +139,7 @@ void UdmaEngine::wake(base::Ps at) {
 void UdmaEngine::start(base::Ps at) {
   arrive(at);
   finish(at);
+  if (running_ && outward_ != nullptr) return;
   if (running_ && run_.done < run_.packets.size()) return await_end(run_.packets[run_.done]);
   run_.clear();
   context_.charges.clear();
@@ -335,7 +340,7 @@ void UdmaEngine::extend_burst(uint32_t q, base::Ps at) {
   behind.joins = true;
   for (;;) {
     const Packet& last = run_.packets.back();
-    if (last.signal || last.reads_register) break;
+    if (last.signal || last.reads_register || last.outward) break;
     behind.tx += last.tx_descriptors;
     behind.rx += last.rx_descriptors;
     ++behind.packets;
@@ -377,7 +382,8 @@ void UdmaEngine::plan_run(base::Ps at, uint32_t q, size_t limit) {
     }
     place(packet, t, end);
     t = packet.end;
-    if (packet.signal || packet.reads_register || run_.packets.size() == limit) break;
+    if (packet.signal || packet.reads_register || packet.outward) break;
+    if (run_.packets.size() == limit) break;
     behind.tx += packet.tx_descriptors;
     behind.rx += packet.rx_descriptors;
     if (!extend_run(q, behind, t)) break;
@@ -400,7 +406,7 @@ bool UdmaEngine::extend_run(uint32_t q, const Behind& behind, base::Ps at) {
   if (run_.packets.size() == packets) return false;
   const Packet& added = run_.packets.back();
   bool alone = next == Assembly::kPacket && added.errors[kM2s] == 0 && added.errors[kS2m] == 0 &&
-               !added.partial;
+               !added.partial && !added.outward;
   for (uint32_t i = 0; alone && i < added.charges; ++i) {
     BandwidthResource& resource = *context_.charges[added.first_charge + i].resource;
     alone = resource.run() == nullptr && local_state(resource).end <= at;
@@ -479,6 +485,7 @@ void UdmaEngine::finish(base::Ps until) {
     reserve_planned();
   }
   while (run_.done < run_.packets.size() && run_.packets[run_.done].end <= until) {
+    if (run_.packets[run_.done].outward && begin_outward(run_.packets[run_.done])) return;
     completing_ = true;
     complete(run_.packets[run_.done++]);
     completing_ = false;
@@ -512,6 +519,7 @@ void UdmaEngine::abort(bool m2s, bool s2m) {
   if (s2m) state_[kS2m] = State::kAborted;
   running_ = false;
   run_.clear();
+  outward_.reset();
   if (next_arrival() != EventQueue::kForever) wake(arrivals_.back().time);
 }
 

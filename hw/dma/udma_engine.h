@@ -29,6 +29,7 @@
 #include "base/slot_pool.h"
 #include "contract/regs/udma.h"
 #include "hw/dma/mover.h"
+#include "hw/dma/outward_transfer.h"
 #include "hw/dma/packet.h"
 #include "hw/dma/routes.h"
 #include "hw/dma/small_vector.h"
@@ -145,7 +146,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
  private:
   enum class State : uint8_t { kNormal, kDisabled, kAborted };
   enum class Assembly : uint8_t { kNone, kPacket, kStalled, kError };
-  enum Tag : uint32_t { kTagWake, kTagStart, kTagEffect };
+  enum Tag : uint32_t { kTagWake, kTagStart, kTagEffect, kTagAnswered };
 
   struct alignas(64) Queue {
     HalfQueue half[2];
@@ -318,6 +319,8 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   void settle_for_read(bool debug);
   void finish(base::Ps until);
   void complete(Packet& packet);
+  bool begin_outward(const Packet& packet);
+  void answered(base::Ps at);
   void defer(const Packet& packet);
   void drop_deferred();
   bool read_signal(const Packet& packet, uint8_t* to);
@@ -360,6 +363,9 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   uint32_t noted_[2] = {};  // causes that were set since the last register access
   NqBlock* trace_queue_ = nullptr;
   Mover mover_;
+  std::shared_ptr<OutwardTransfer> outward_;  // of the packet at work, until it is completed
+  bool outward_over_ = false;
+  uint32_t outward_number_ = 0;
   uint32_t summary_ = 0;  // live inputs of primary group D
   std::vector<LocalState> local_;
 };

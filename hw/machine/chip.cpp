@@ -1,5 +1,6 @@
 #include "hw/machine/chip.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace hw {
@@ -14,6 +15,8 @@ constexpr uint32_t kCoreComponents = 0x1000;
 constexpr uint32_t kNqComponents = 0x2000;
 constexpr uint32_t kCcComponents = 0x3000;
 constexpr uint32_t kManagementComponent = 0x4000;
+constexpr uint32_t kBlockComponents = 0x5000;
+constexpr uint32_t kComponentsPerBlock = 16;
 constexpr uint32_t kComponentsPerCore = 8;
 
 // Serial numbers only have to be unique, above 15 (9.4 step 5), and none of those below.
@@ -43,9 +46,9 @@ Chip::Chip(const sc_core::sc_module_name& name, uint32_t number, const ChipConte
       number_(number),
       label_("d" + std::to_string(number)),
       context_(context),
-      fabric_("fabric", {label_, contract::AddressMap{params().gen}, number}, context.params.timing,
+      fabric_({label_, contract::AddressMap{params().gen}, number}, context.params.timing,
               context.log),
-      dma_("dma", fabric(), context.queue, context.params.timing, context.counters, context.log,
+      dma_(fabric_, context.queue, context.params.timing, context.counters, context.log,
            {context.params.tracer, context.params.timing_only, context.params.real_bytes,
             context.params.coalesce}),
       cores_(address_map().ncs(), [this](uint32_t n) { return make_core(n); }),
@@ -60,15 +63,38 @@ Chip::Chip(const sc_core::sc_module_name& name, uint32_t number, const ChipConte
       management_(management_params(), context.queue, fabric(), context.log, management_hooks()),
       inert_(context.log),
       endpoint_({label_, params().device_id, context.params.revision, context.params.bars},
-                fabric(), *this, context.log),
-      core_socket_("cores", cores_),
-      cc_socket_("cc", cc_cores_),
-      nq_socket_("nq", notifications_),
-      pe_socket_("pe", pe_counters_),
-      management_socket_("mgmt", management_) {
+                fabric(), *this, context.log) {
   fabric().set_host(params().host);
   fabric().set_tracer(context_.params.tracer);
   connect();
+  attach();
+}
+
+// The blocks that others wrote.
+void Chip::attach() {
+  uint32_t component = number_ << kChipShift | kBlockComponents;
+  for (const BlockParams& params : context_.params.blocks) {
+    const auto& chips = params.chips;
+    if (std::find(chips.begin(), chips.end(), number_) == chips.end()) continue;
+    const AttachedBlock::Context context{
+        context_.ports,
+        fabric_,
+        context_.counters,
+        context_.params.timing_only,
+        component,
+        [this](uint32_t nc, uint32_t semaphore) { cores_.core(nc).semaphores().add(semaphore, 1); }};
+    component += kComponentsPerBlock;
+    try {
+      blocks_.push_back(std::make_unique<AttachedBlock>(params.name.c_str(), params, context));
+    } catch (const std::exception& e) {
+      throw std::invalid_argument("block " + label_ + "." + params.name + " " + e.what());
+    }
+  }
+}
+
+void Chip::look_again() {
+  dma_.look_again();
+  for (auto& block : blocks_) block->look_again();
 }
 
 Management::Params Chip::management_params() const {
@@ -160,39 +186,36 @@ std::unique_ptr<NqBlock> Chip::make_notifications(uint32_t k) {
 
 void Chip::connect() {
   const contract::AddressMap& map = address_map();
-  bool ok = dma_.connect(fabric_);
-  const auto put = [&](const contract::Window& at, SocketFabric::TargetSocket& socket,
-                       uint64_t base, const std::string& name) {
-    ok = ok && fabric_.map(at.device, at.size, socket, base, label_ + "." + name);
+  bool ok = dma_.map_windows();
+  const auto put = [&](const contract::Window& at, BusTarget& block, uint64_t base,
+                       const std::string& name) {
+    ok = ok && fabric_.map(at.device, at.size, block, base, label_ + "." + name);
   };
   for (uint32_t n = 0; n < map.ncs(); ++n) {
     const uint64_t first = NeuronCoreGroup::kFirst;
-    put({map.nc(n).device + first, 0, NeuronCoreGroup::kStride - first}, core_socket_,
+    put({map.nc(n).device + first, 0, NeuronCoreGroup::kStride - first}, cores_,
         n * NeuronCoreGroup::kStride + first, "nc" + std::to_string(n));
-    put(map.nc_nq(n), nq_socket_, n * NqBlock::kBytes, "nc" + std::to_string(n) + ".nq");
-    put(map.pe_counters(n), pe_socket_, n * PeCounters::kStride,
+    put(map.nc_nq(n), notifications_, n * NqBlock::kBytes, "nc" + std::to_string(n) + ".nq");
+    put(map.pe_counters(n), pe_counters_, n * PeCounters::kStride,
         "nc" + std::to_string(n) + ".pe_counters");
   }
   for (uint32_t t = 0; t < map.topsps(); ++t) {
     for (const CcCore::Region& r : CcCore::kRegions) {
       ok = ok &&
-           fabric_.map(map.topsp(t).device + r.offset, r.size, cc_socket_,
+           fabric_.map(map.topsp(t).device + r.offset, r.size, cc_cores_,
                        t * topsp::kWindow + r.offset, label_ + ".cc" + std::to_string(t), r.space);
     }
-    put(map.topsp_nq(t), nq_socket_, (map.ncs() + t) * NqBlock::kBytes,
+    put(map.topsp_nq(t), notifications_, (map.ncs() + t) * NqBlock::kBytes,
         "cc" + std::to_string(t) + ".nq");
   }
   const auto put_inert = [&](const contract::Window& at, const char* name, uint32_t k) {
-    // A socket must be bound, so it exists only where something is behind it.
-    if (inert_socket_ == nullptr) inert_socket_ = std::make_unique<BlockSocket>("inert", inert_);
     const std::string text = label_ + "." + name + std::to_string(k);
-    ok = ok &&
-         fabric_.map(at.device, at.size, *inert_socket_, inert_.add(text), text, Space::kBlock);
+    ok = ok && fabric_.map(at.device, at.size, inert_, inert_.add(text), text, Space::kBlock);
   };
   for (uint32_t p = 0; p < map.preprocs(); ++p) put_inert(map.preproc(p), "preproc", p);
   for (uint32_t s = 0; s < map.spare_topsps(); ++s) put_inert(map.spare_topsp(s), "spare_cc", s);
-  put(map.misc_ram(), management_socket_, Management::kMiscRam, "misc");
-  put(map.qemu_reset(), management_socket_, Management::kQemuReset, "qemu_reset");
+  put(map.misc_ram(), management_, Management::kMiscRam, "misc");
+  put(map.qemu_reset(), management_, Management::kQemuReset, "qemu_reset");
   if (!ok) throw std::logic_error("register windows of " + label_ + " overlap");
 }
 
@@ -222,6 +245,7 @@ void Chip::reset(const firmware::mgmt::ResetScope& scope) {
 
 // The memories keep their content, so that what a guest leaves in HBM outlives its reboot.
 void Chip::power_on() {
+  for (auto& block : blocks_) block->chip_reset();
   reset(firmware::mgmt::device_scope(params().gen));
   management_.power_on();
 }
@@ -262,6 +286,7 @@ void Chip::who_waits(std::vector<std::string>& lines) {
     if (CcCore* core = cc_cores_.touched(t)) add("cc" + std::to_string(t), core->stuck());
   }
   dma().who_waits(lines);
+  for (const auto& block : blocks_) block->who_waits(lines);
 }
 
 }  // namespace hw

@@ -1,6 +1,6 @@
 // One chip: fabric with its memories, NeuronCores, CC-cores, DMA engines, notification blocks,
-// management, PCIe endpoint, all at the addresses of the contract. Blocks behind one TLM socket per
-// block type; cores, queues and memories come into being on first touch.
+// management, PCIe endpoint, all at the addresses of the contract. Cores, queues and memories come
+// into being on first touch.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,11 @@
 #include <systemc>
 #include <vector>
 
+#include "hw/block/attached_block.h"
 #include "hw/cc/cc_core.h"
 #include "hw/core/neuron_core.h"
 #include "hw/core/pe_counters.h"
-#include "hw/dma/dma_module.h"
+#include "hw/dma/dma.h"
 #include "hw/machine/management.h"
 #include "hw/machine/params.h"
 #include "hw/mem/inert_window.h"
@@ -27,6 +28,7 @@ struct ChipContext {
   Counters& counters;
   AccessLog& log;
   const MachineParams& params;
+  PortContext ports;
 };
 
 class Chip final : public sc_core::sc_module, private EndpointOwner {
@@ -34,15 +36,19 @@ class Chip final : public sc_core::sc_module, private EndpointOwner {
   Chip(const sc_core::sc_module_name& name, uint32_t number, const ChipContext& context);
 
   uint32_t number() const { return number_; }
-  const contract::AddressMap& address_map() { return fabric().address_map(); }
-  Fabric& fabric() { return fabric_.fabric(); }
-  Dma& dma() { return dma_.dma(); }
+  const contract::AddressMap& address_map() const { return fabric_.address_map(); }
+  Fabric& fabric() { return fabric_; }
+  Dma& dma() { return dma_; }
   pcie::Device& device() { return endpoint_; }
   Endpoint& endpoint() { return endpoint_; }
   NeuronCoreGroup& cores() { return cores_; }
   CcCoreGroup& cc_cores() { return cc_cores_; }
   NqGroup& notifications() { return notifications_; }
   Management& management() { return management_; }
+  const std::vector<std::unique_ptr<AttachedBlock>>& blocks() { return blocks_; }
+
+  // A link is up again: what has had no answer is tried once more.
+  void look_again();
 
   // "d0.nc1.dve waits for semaphore 3 >= 2, ...", one line per waiting engine and CC-core.
   void who_waits(std::vector<std::string>& lines);
@@ -57,6 +63,7 @@ class Chip final : public sc_core::sc_module, private EndpointOwner {
   uint32_t utilisation(uint32_t die, uint64_t sample);
   void throttled(uint32_t nc, uint32_t duty);
   void connect();
+  void attach();
   void reset(const firmware::mgmt::ResetScope& scope);
   base::Result<pcie::BarMapping> map_registers(uint64_t device, uint64_t length) override;
   void power_on() override;
@@ -65,8 +72,8 @@ class Chip final : public sc_core::sc_module, private EndpointOwner {
   uint32_t number_;
   std::string label_;
   ChipContext context_;
-  SocketFabric fabric_;
-  DmaModule dma_;
+  Fabric fabric_;
+  Dma dma_;
   NeuronCoreGroup cores_;
   CcCoreGroup cc_cores_;
   NqGroup notifications_;
@@ -74,12 +81,7 @@ class Chip final : public sc_core::sc_module, private EndpointOwner {
   Management management_;
   InertWindows inert_;
   Endpoint endpoint_;
-  BlockSocket core_socket_;
-  BlockSocket cc_socket_;
-  BlockSocket nq_socket_;
-  BlockSocket pe_socket_;
-  BlockSocket management_socket_;
-  std::unique_ptr<BlockSocket> inert_socket_;  // where the chip has such windows
+  std::vector<std::unique_ptr<AttachedBlock>> blocks_;
 };
 
 }  // namespace hw

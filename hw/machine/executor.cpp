@@ -28,12 +28,13 @@ struct Executor::Worker {
   bool woken = false;
 };
 
-Executor::Executor(const sc_core::sc_module_name& name, Failed failed)
-    : sc_module(name), failed_(std::move(failed)) {}
+Executor::Executor(const sc_core::sc_module_name& name, Activity& activity, Failed failed)
+    : sc_module(name), activity_(activity), failed_(std::move(failed)) {}
 
 Executor::~Executor() = default;
 
 void Executor::spawn(std::string name, std::function<void()> task) {
+  activity_.begin();
   for (auto& worker : workers_) {
     if (worker->task) continue;
     worker->name = std::move(name);
@@ -63,6 +64,7 @@ void Executor::run(Worker& worker) {
       failed_({base::Fault::kInternal, 0, "task " + worker.name, "unknown exception"});
     }
     worker.task = nullptr;
+    activity_.end();
     while (!worker.task) sc_core::wait(worker.start);
   }
 }
@@ -89,6 +91,7 @@ bool Executor::wait(const void* channel, base::Ps timeout) {
   worker.forever = timeout == kForever;
   worker.woken = false;
   if (worker.forever) {
+    activity_.end();
     while (!worker.woken) sc_core::wait(worker.woken_event);
   } else {
     const base::Ps end = now() + timeout;
@@ -102,6 +105,7 @@ void Executor::wake(const void* channel) {
   for (auto& worker : workers_) {
     if (worker->channel != channel || worker->woken) continue;
     worker->woken = true;
+    if (worker->forever) activity_.begin();
     worker->woken_event.notify(sc_core::SC_ZERO_TIME);
   }
 }

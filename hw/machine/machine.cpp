@@ -9,6 +9,7 @@
 #include "hw/link/links.h"
 #include "hw/machine/chip.h"
 #include "hw/machine/executor.h"
+#include "hw/time/activity.h"
 #include "hw/time/kernel_queue.h"
 
 // The SystemC library wants this entry point even where main() is ours.
@@ -34,7 +35,7 @@ std::unique_ptr<Links> make_links(const MachineParams& params, EventQueue& event
   p.tracer = params.tracer;
   p.events = &events;
   p.repaired = [&chips] {
-    for (const auto& chip : chips) chip->dma().look_again();
+    for (const auto& chip : chips) chip->look_again();
   };
   bool any = !p.links.empty() || !p.switches.empty();
   for (const ChipParams& chip : params.chips) {
@@ -84,13 +85,28 @@ class Planned final : public EventSink {
 struct Machine::State {
   State(MachineParams p, Machine& machine)
       : params(std::move(p)),
+        activity([this] { look_for_rest(); }),
         queue("queue", [&machine](base::Error e) { machine.fail(std::move(e)); }),
-        executor("tasks", [&machine](base::Error e) { machine.fail(std::move(e)); }) {}
+        executor("tasks", activity, [&machine](base::Error e) { machine.fail(std::move(e)); }) {
+    if (params.free_running) barriers.open_on_arrival();
+    if (stops_at_rest()) queue.set_when_settled([this] { look_for_rest(); });
+  }
+
+  bool at_rest() const { return !activity.any() && queue.settled(); }
+  // Blocks of others may keep the kernel going for ever.
+  bool stops_at_rest() const { return !params.blocks.empty() && !params.free_running; }
+  void look_for_rest() {
+    if (stops_at_rest() && !to_grid && at_rest() &&
+        sc_core::sc_get_status() == sc_core::SC_RUNNING) {
+      sc_core::sc_pause();
+    }
+  }
 
   MachineParams params;
   AccessLog log;
   Counters counters;
   BarrierHub barriers;
+  Activity activity;
   KernelQueue queue;
   Planned planned{queue};
   Executor executor;
@@ -98,21 +114,27 @@ struct Machine::State {
   std::unique_ptr<Links> links;
   std::optional<base::Error> error;
   uint64_t barrier_releases = 0;
+  bool to_grid = false;  // at rest, on the way to the next multiple of block_grid
   std::optional<base::Ps> released_at;
   std::vector<base::Ps> released;
 };
 
 Machine::Machine(MachineParams params) : state_(std::make_unique<State>(std::move(params), *this)) {
   State& s = *state_;
-  const ChipContext context{s.queue, s.barriers, s.counters, s.log, s.params};
+  // Bursts and single packets only: what a block reads must not lie in a run that is yet to end.
+  if (!s.params.blocks.empty()) s.params.coalesce = false;
+  const PortContext ports{s.queue, s.activity, s.log,
+                          [this](base::Error e) { fail(std::move(e)); },
+                          [this](const std::function<bool()>& done) { return run_until(done); }};
+  const ChipContext context{s.queue, s.barriers, s.counters, s.log, s.params, ports};
   for (uint32_t c = 0; c < s.params.chips.size(); ++c) {
     const std::string name = "d" + std::to_string(c);
     s.chips.push_back(std::make_unique<Chip>(name.c_str(), c, context));
   }
   s.links = make_links(s.params, s.queue, s.chips);
   set_port(s.links.get());
-  // Elaborates: from here on the sockets are bound and registers answer.
-  sc_core::sc_start(sc_core::SC_ZERO_TIME);
+  // Elaborates: from here on the sockets of blocks are bound and tasks start.
+  if (!s.params.free_running) sc_core::sc_start(sc_core::SC_ZERO_TIME);
 }
 
 Machine::~Machine() = default;
@@ -184,27 +206,51 @@ void Machine::advance(base::Ps limit, bool to_limit) {
   }
 }
 
+// From outside of the simulation, for an access to a block of others. False if it takes for ever.
+bool Machine::run_until(const std::function<bool()>& done) {
+  constexpr base::Ps kPatience = base::us(1000);
+  const base::Ps end = now() + kPatience;
+  while (!done() && !state_->error && now() < end) advance(base::ns(100), true);
+  return done();
+}
+
 RunOutcome Machine::run_to_quiescence(base::Ps slice) {
+  State& s = *state_;
   const base::Ps end = now() + slice;
-  while (!state_->error) {
-    if (!sc_core::sc_pending_activity()) {
-      if (state_->released_at) state_->released.push_back(now() - *state_->released_at);
-      state_->released_at.reset();
-      if (!state_->barriers.release_ready()) return RunOutcome::kQuiescent;
-      ++state_->barrier_releases;
-      state_->released_at = now();
-      state_->planned.start();
+  while (!s.error) {
+    if (s.at_rest()) {
+      if (s.released_at) s.released.push_back(now() - *s.released_at);
+      s.released_at.reset();
+      if (!go_to_grid()) continue;
+      if (!s.barriers.release_ready()) return RunOutcome::kQuiescent;
+      ++s.barrier_releases;
+      s.released_at = now();
+      s.planned.start();
       continue;
     }
     const base::Ps left = end - now();
-    const bool beyond = sc_core::sc_time_to_pending_activity().value() > left;
+    if (left == 0) return RunOutcome::kSliceExpired;
+    // Something waits for what only a request can bring, and nothing else happens.
+    const base::Ps until = sc_core::sc_time_to_pending_activity().value();
+    if (until == sc_core::sc_max_time().value() - now()) return RunOutcome::kQuiescent;
     // The kernel does not move time towards an event behind the limit unless told to; then the next
     // slice would find it as far away as this one.
-    if (left != 0) advance(left, beyond);
-    if (state_->error) break;
-    if (left == 0 || beyond) return RunOutcome::kSliceExpired;
+    advance(left, until > left);
+    if (until > left && !s.at_rest()) return RunOutcome::kSliceExpired;
   }
   return RunOutcome::kError;
+}
+
+// With blocks of others, to the next multiple of block_grid. False if something has begun to work.
+bool Machine::go_to_grid() {
+  State& s = *state_;
+  const base::Ps over = s.stops_at_rest() ? now() % s.params.block_grid : 0;
+  if (over == 0) return true;
+  const base::Ps grid = now() + s.params.block_grid - over;
+  s.to_grid = true;
+  while (!s.error && now() < grid) advance(grid - now(), true);
+  s.to_grid = false;
+  return !s.error && s.at_rest();
 }
 
 std::vector<std::string> Machine::who_waits() {

@@ -31,7 +31,7 @@ enum class RunOutcome {
 
 class Machine {
  public:
-  // Throws std::exception when the machine cannot be built.
+  // Throws std::exception when the machine cannot be built. Elaborates, unless it is free running.
   explicit Machine(MachineParams params);
   ~Machine();
   Machine(const Machine&) = delete;
@@ -48,8 +48,9 @@ class Machine {
   void set_port(ChipPort* port);
   Links* links();  // null when there is nothing between the chips
 
-  // Runs until nothing is left to do, at most `slice` of simulated time (time has advanced by it
-  // when the slice expires). Whenever everything rests, complete barriers open together.
+  // Runs until the machine is at rest: nothing of it is at work, as all that works counts itself
+  // (hw/time/activity.h). At most `slice` of simulated time (time has advanced by it when the slice
+  // expires). Whenever everything rests, complete barriers open together.
   RunOutcome run_to_quiescence(base::Ps slice);
   base::Ps now() const;
   const std::optional<base::Error>& error() const;
@@ -70,6 +71,8 @@ class Machine {
 
  private:
   void advance(base::Ps limit, bool to_limit);
+  bool run_until(const std::function<bool()>& done);
+  bool go_to_grid();
 
   struct State;
   std::unique_ptr<State> state_;

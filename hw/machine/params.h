@@ -9,6 +9,7 @@
 #include "arch/contract/address_map.h"
 #include "arch/pcie/pcie.h"
 #include "firmware/mgmt/config.h"
+#include "hw/block/params.h"
 #include "hw/params.h"
 #include "hw/stats.h"
 
@@ -38,6 +39,7 @@ struct MachineParams {
   std::vector<LinkParams> links;
   std::vector<SwitchParams> switches;
   RouteParams routes;
+  std::vector<BlockParams> blocks;  // of others
   TimingParams timing;
   bool timing_only = false;
   uint32_t real_bytes = 512;  // timing_only.real_bytes
@@ -45,6 +47,12 @@ struct MachineParams {
   uint8_t revision = 0;       // PCI revision id: silicon, 0xF0 emulator, 0xFF QEMU
   pcie::BarLayout bars = pcie::BarLayout::kFull;
   Tracer* tracer = nullptr;
+  // Others run the simulation: it starts when they say so, goes on at rest, and barriers open when
+  // their last member arrives.
+  bool free_running = false;
+  // With blocks of others, which may act at any time: everything that is done for a request lasts
+  // until a multiple of this, so that such a block finds the same phase whatever came before.
+  base::Ps block_grid = base::us(10);
 };
 
 }  // namespace hw

@@ -43,11 +43,20 @@ Fabric::~Fabric() = default;
 
 bool Fabric::map(uint64_t device, uint64_t size, BusTarget& target, uint64_t base,
                  const std::string& name, Space space) {
+  return insert({device, size, &target, base, name, space});
+}
+
+bool Fabric::map(uint64_t device, uint64_t size, Outward& target) {
+  return insert({device, size, nullptr, 0, target.outward_name(), Space::kForeign, &target});
+}
+
+bool Fabric::insert(Mapped window) {
+  const uint64_t device = window.device;
   auto at = std::lower_bound(windows_.begin(), windows_.end(), device,
                              [](const Mapped& w, uint64_t a) { return w.device < a; });
-  if (size == 0 || (at != windows_.end() && at->device < device + size)) return false;
+  if (window.size == 0 || (at != windows_.end() && at->device < device + window.size)) return false;
   if (at != windows_.begin() && std::prev(at)->device + std::prev(at)->size > device) return false;
-  windows_.insert(at, Mapped{device, size, &target, base, name, space});
+  windows_.insert(at, std::move(window));
   last_window_ = 0;
   changed();
   return true;
@@ -184,11 +193,31 @@ uint8_t* Fabric::direct(uint64_t address, uint64_t length) {
     }
     case Space::kRegister:
     case Space::kBlock:
+    case Space::kForeign:
     case Space::kNoLink:
     case Space::kNone:
       return nullptr;
   }
   return nullptr;
+}
+
+Outward* Fabric::outward(uint64_t address, uint64_t* offset) const {
+  const Location at = locate(address);
+  *offset = at.offset;
+  switch (at.space) {
+    case Space::kForeign:
+      return windows_[at.index].outward;
+    case Space::kHost:
+      return host() != nullptr && host_way_ != nullptr && host()->direct(at.offset, 1) == nullptr
+                 ? host_way_
+                 : nullptr;
+    case Space::kPeer: {
+      const Fabric* peer = peer_of(at);
+      return peer != nullptr ? peer->outward(at.offset, offset) : nullptr;
+    }
+    default:
+      return nullptr;
+  }
 }
 
 Memory* Fabric::plain(uint64_t address, uint64_t* offset) {
@@ -246,6 +275,12 @@ bool Fabric::access(uint64_t address, const Location& at, uint8_t* data, size_t 
     case Space::kBlock: {
       const Mapped& window = windows_[at.index];
       return window.target->access(window.base + at.offset, data, size, write, debug);
+    }
+    case Space::kForeign: {
+      Outward& outward = *windows_[at.index].outward;
+      if (!write || debug) return outward.look(at.offset, data, size, write);
+      outward.post(at.offset, {data, size});
+      return true;
     }
     case Space::kPeer: {
       Fabric* peer = peer_of(at);

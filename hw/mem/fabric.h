@@ -24,6 +24,7 @@
 #include "base/span.h"
 #include "hw/mem/bus.h"
 #include "hw/mem/memory.h"
+#include "hw/mem/outward.h"
 #include "hw/params.h"
 #include "hw/stats.h"
 #include "hw/time/bandwidth.h"
@@ -61,8 +62,19 @@ class ChipPort {
 // kBlock is memory inside a block (a CC-core's programs): reached like registers, but any access
 // will do.
 // kNoLink is an inter-server window without a cable, or a peer behind a link that is down: a DMA
-// access to it is never answered.
-enum class Space : uint8_t { kNone, kHbm, kSbuf, kPsum, kHost, kRegister, kBlock, kPeer, kNoLink };
+// access to it is never answered. kForeign is a window of a block that others wrote (hw/block).
+enum class Space : uint8_t {
+  kNone,
+  kHbm,
+  kSbuf,
+  kPsum,
+  kHost,
+  kRegister,
+  kBlock,
+  kPeer,
+  kNoLink,
+  kForeign
+};
 
 // Where an address leads, and how many contiguous bytes from there lie in the same place.
 struct Location {
@@ -97,8 +109,11 @@ class Fabric {
   uint64_t version() const { return version_; }
   void changed() { ++version_; }
 
-  void set_host(pcie::HostMemory* host) {
+  // `way`: by which payload reaches memory of the host to which there is no pointer; null: by
+  // `host` itself.
+  void set_host(pcie::HostMemory* host, Outward* way = nullptr) {
     host_ = host;
+    host_way_ = way;
     changed();
   }
   // Without bus mastering host memory is out of reach: every access to it is a bus error.
@@ -119,8 +134,11 @@ class Fabric {
   // window. Windows must not overlap; false if they do.
   [[nodiscard]] bool map(uint64_t device, uint64_t size, BusTarget& target, uint64_t base,
                          const std::string& name, Space space = Space::kRegister);
+  // The same for a block that others wrote.
+  [[nodiscard]] bool map(uint64_t device, uint64_t size, Outward& target);
 
-  // Control plane. A read that fails leaves zeros.
+  // Control plane. At a block of others a write is posted; a read sees what its debug interface
+  // shows: whoever needs more asks outward(). A read that fails leaves zeros.
   bool read(uint64_t address, base::ByteSpan to, bool debug = false);
   bool write(uint64_t address, base::ConstByteSpan from, bool debug = false);
   bool read32(uint64_t address, uint32_t& value, bool debug = false);
@@ -136,6 +154,13 @@ class Fabric {
   Memory* plain(uint64_t address, uint64_t* offset);
   // The block whose window stands at an address and the offset in it; null for everything else.
   BusTarget* block(uint64_t address, uint64_t* offset) const;
+  // Who has to be asked for what stands at an address, and the offset there: a block of others, or a
+  // host to whose memory there is no pointer. Null for everything else.
+  Outward* outward(uint64_t address, uint64_t* offset) const;
+  bool asks_host(uint64_t address) const {
+    uint64_t offset = 0;
+    return host_way_ != nullptr && outward(address, &offset) != nullptr;
+  }
   Location locate(uint64_t address) const;
   // "d0.dma5" and the offset in it, for logs; empty where no window of this chip stands.
   std::string window_at(uint64_t address, uint64_t* offset) const;
@@ -173,7 +198,9 @@ class Fabric {
     uint64_t base;
     std::string name;
     Space space;
+    Outward* outward = nullptr;  // in place of `target`
   };
+  bool insert(Mapped window);
   // Memory that the host refuses to give looks like a bus error to the device; the log tells why.
   uint8_t* in_memory(Memory& memory, uint64_t offset, uint64_t length);
   Location locate_register(uint64_t address) const;
@@ -199,6 +226,7 @@ class Fabric {
   TimingParams timing_;
   AccessLog& log_;
   pcie::HostMemory* host_ = nullptr;
+  Outward* host_way_ = nullptr;
   bool bus_master_ = true;
   ChipPort* port_ = nullptr;
   uint64_t version_ = 0;

@@ -140,6 +140,13 @@ size_t Endpoint::access_once(int bar, uint64_t offset, uint8_t* data, size_t siz
     count(AccessLog::Kind::kUnknown, bar, offset, write);
     return std::min(size, to_word);
   }
+  if (target.location.space == Space::kForeign) {
+    const auto n = static_cast<size_t>(std::min<uint64_t>(size, target.length));
+    uint64_t in = 0;
+    Outward* block = fabric_.outward(target.device, &in);
+    if (!block->perform(in, data, n, write) && !write) std::memset(data, 0, n);
+    return n;
+  }
   if (target.location.space != Space::kRegister) {
     const auto n = static_cast<size_t>(std::min<uint64_t>(size, target.length));
     if (write) {

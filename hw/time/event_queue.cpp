@@ -20,7 +20,7 @@ void fetch(const EventSink* sink) {
 }  // namespace
 
 EventQueue::Id EventQueue::schedule(const EventKey& key, EventSink& sink, uint32_t tag,
-                                    uint64_t argument) {
+                                    uint64_t argument, Kind kind) {
   uint32_t index;
   if (free_.empty()) {
     index = static_cast<uint32_t>(slots_.size());
@@ -36,6 +36,8 @@ EventQueue::Id EventQueue::schedule(const EventKey& key, EventSink& sink, uint32
   slot.argument = argument;
   slot.tag = tag;
   slot.live = true;
+  slot.background = kind == Kind::kBackground;
+  background_ += slot.background ? 1 : 0;
   const Id id = static_cast<Id>(++slot.generation) << 32 | (index + 1);
   ++pending_;
   if (executing_) {
@@ -167,6 +169,7 @@ void EventQueue::cancel(Id id) {
   if (!slot.live || slot.generation != static_cast<uint32_t>(id >> 32)) return;
   slot.live = false;
   --pending_;
+  background_ -= slot.background ? 1 : 0;
   if (executing_) return;  // dropped when its time comes
   const base::Ps first = next_time();
   load();
@@ -195,6 +198,7 @@ void EventQueue::run_first() {
   slot.live = false;
   free_.push_back(place.slot);
   --pending_;
+  background_ -= slot.background ? 1 : 0;
   const size_t left = first_.size();
   if (left >= kFetchAhead) fetch(slots_[first_[left - kFetchAhead].slot].sink);
   if (left >= kExpectAhead) {
@@ -217,8 +221,9 @@ void EventQueue::run_until(base::Ps time) {
     }
   };
   executing_ = true;
+  limit_ = time;
   const Guard guard{*this};
-  while (next_time() <= time && !first_.empty()) {
+  while (next_time() <= limit_ && !first_.empty()) {
     run_first();
     load();
   }

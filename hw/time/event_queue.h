@@ -53,11 +53,16 @@ class EventQueue {
   virtual ~EventQueue() = default;
 
   virtual base::Ps now() const { return now_; }
-  Id schedule(const EventKey& key, EventSink& sink, uint32_t tag, uint64_t argument = 0);
+  // kBackground: does not count as work of the machine (at_rest).
+  enum class Kind : uint8_t { kWork, kBackground };
+  Id schedule(const EventKey& key, EventSink& sink, uint32_t tag, uint64_t argument = 0,
+              Kind kind = Kind::kWork);
   // The event will not happen; an id that has happened or is 0 is ignored.
   void cancel(Id id);
   base::Ps next_time() const { return first_.empty() ? kForever : first_.back().time; }
   bool empty() const { return pending_ == 0; }
+  // Nothing to come but background.
+  bool at_rest() const { return pending_ == background_; }
   uint64_t executed() const { return executed_; }
 
   // Executes everything up to and including `time`.
@@ -67,6 +72,10 @@ class EventQueue {
 
  protected:
   virtual void next_time_changed() {}
+  // From an event that is being executed: run_until ends before `time`.
+  void stop_before(base::Ps time) {
+    if (time <= limit_) limit_ = time == 0 ? 0 : time - 1;
+  }
 
  private:
   static constexpr uint32_t kBucketBits = 12;  // 4 ns: some events when a machine is busy
@@ -95,6 +104,7 @@ class EventQueue {
     uint32_t generation = 0;
     uint32_t next;  // of the same bucket
     bool live = false;
+    bool background = false;
   };
 
   static uint64_t bucket_of(base::Ps time) { return time >> kBucketBits; }
@@ -122,6 +132,8 @@ class EventQueue {
   base::Ps now_ = 0;
   uint64_t sequence_ = 0;
   uint64_t pending_ = 0;
+  uint64_t background_ = 0;  // of these
+  base::Ps limit_ = 0;       // of run_until
   uint64_t executed_ = 0;
   bool executing_ = false;
 };

@@ -26,6 +26,15 @@ base::Ps KernelQueue::now() const {
   return running_ ? EventQueue::now() : kernel_now();
 }
 
+void KernelQueue::notify(sc_core::sc_event& event, base::Ps time) {
+  event.notify(sc_core::sc_time::from_value(time - kernel_now()));
+  if (running_) stop_before(time);
+}
+
+bool KernelQueue::settled() const {
+  return at_rest() && EventQueue::now() <= kernel_now();
+}
+
 void KernelQueue::wake_at(base::Ps time) {
   const base::Ps now = kernel_now();
   wake_.notify(sc_core::sc_time::from_value(time > now ? time - now : 0));
@@ -40,6 +49,7 @@ void KernelQueue::next_time_changed() {
 // The last time before anything else happens in the kernel.
 base::Ps KernelQueue::ahead() const {
   const base::Ps now = kernel_now();
+  if (probe_) return now;
   const base::Ps until = sc_core::sc_time_to_pending_activity().value();
   const base::Ps quiet = until == 0 || until > kForever - now ? until : now + until - 1;
   return std::max(now, std::min(horizon_, quiet));
@@ -58,8 +68,10 @@ void KernelQueue::run() {
   running_ = true;
   run_events();
   running_ = false;
+  if (probe_) probe_();
   if (EventQueue::now() > kernel_now()) return wake_at(EventQueue::now());
   next_time_changed();
+  if (when_settled_ && at_rest()) when_settled_();
 }
 
 }  // namespace hw

@@ -6,6 +6,9 @@
 
 #include <vector>
 
+#include "hw/dma/dma.h"
+#include "tests/hw_dma/bench.h"
+
 namespace hw {
 namespace {
 
@@ -80,6 +83,110 @@ TEST(KernelQueue, WithoutHorizonEveryEventHasItsTurn) {
   sc_core::sc_start(sc_core::sc_time(1, sc_core::SC_US), sc_core::SC_EXIT_ON_STARVATION);
   ASSERT_EQ(beat.beats, 100u);
   EXPECT_EQ(beat.kernel_times[40], 41 * kEvery);
+}
+
+// An event that wakes a process some time later, among beats that run ahead.
+struct Caller : sc_core::sc_module, EventSink {
+  SC_HAS_PROCESS(Caller);
+  Caller(const sc_core::sc_module_name& name, KernelQueue& q, const Beat& b, base::Ps delay)
+      : sc_module(name), queue(q), beat(b), later(delay) {
+    SC_THREAD(serve);
+    queue.schedule({10'500, 2, Phase::kStart}, *this, 0);
+  }
+  void on_event(const EventKey& key, uint32_t, uint64_t) override {
+    queue.notify(called, key.time + later);
+  }
+  void serve() {
+    wait(called);
+    at = sc_core::sc_time_stamp().value();
+    EXPECT_EQ(queue.now(), at);
+    seen = beat.beats;
+  }
+
+  KernelQueue& queue;
+  const Beat& beat;
+  base::Ps later;
+  sc_core::sc_event called;
+  base::Ps at = 0;
+  uint32_t seen = 0;
+};
+
+TEST(KernelQueue, DoesNotPassWhatAnEventNotifies) {
+  KernelQueue queue("queue");
+  Beat beat(queue);
+  Caller now("now", queue, beat, 0);
+  Caller later("later", queue, beat, 20'000);
+  Caller with("with", queue, beat, 30'500);  // at the time of beat 41
+  queue.set_horizon(base::us(1));
+  sc_core::sc_start(sc_core::sc_time(1, sc_core::SC_US), sc_core::SC_EXIT_ON_STARVATION);
+  EXPECT_EQ(now.at, 10'500u);
+  EXPECT_EQ(now.seen, 10u);
+  EXPECT_EQ(later.at, 30'500u);
+  EXPECT_EQ(later.seen, 30u);
+  EXPECT_EQ(with.at, 41'000u);
+  EXPECT_EQ(with.seen, 41u) << "events of a time come before its processes";
+  EXPECT_EQ(beat.beats, 100u);
+}
+
+TEST(KernelQueue, BackgroundIsNoWork) {
+  KernelQueue queue("queue");
+  Beat beat(queue);
+  uint32_t settled = 0;
+  queue.set_when_settled([&] {
+    ++settled;
+    sc_core::sc_pause();
+  });
+  struct Endless : EventSink {
+    explicit Endless(KernelQueue& q) : queue(q) { next(0); }
+    void on_event(const EventKey& key, uint32_t, uint64_t) override { next(key.time); }
+    void next(base::Ps from) {
+      queue.schedule({from + 700, 3, Phase::kStart}, *this, 0, 0, EventQueue::Kind::kBackground);
+    }
+    KernelQueue& queue;
+  } endless(queue);
+  queue.set_horizon(base::us(1));
+  EXPECT_FALSE(queue.settled());
+  sc_core::sc_start(sc_core::sc_time(1, sc_core::SC_US), sc_core::SC_EXIT_ON_STARVATION);
+  EXPECT_EQ(settled, 1u);
+  EXPECT_EQ(beat.beats, 100u);
+  EXPECT_TRUE(queue.settled());
+  EXPECT_FALSE(queue.empty());
+  EXPECT_GE(queue.now(), 100 * kEvery);
+}
+
+// DMA engines between register writes and the kernel's time.
+TEST(KernelQueue, CopyInKernelTime) {
+  TimingParams timing;
+  AccessLog log;
+  Counters counters;
+  KernelQueue queue("events");
+  Fabric fabric({"d0", {}, 0}, timing, log);
+  Dma dma(fabric, queue, timing, counters, log, {});
+  ASSERT_TRUE(dma.map_windows());
+  sc_core::sc_start(sc_core::SC_ZERO_TIME);
+  EXPECT_FALSE(sc_core::sc_pending_activity()) << "an idle machine schedules nothing";
+  const uint64_t unit = fabric.address_map().udma(0).device;
+  const Descriptor tx = desc::tx_copy(0x10'0000, 1700, 1);
+  const Descriptor rx = desc::rx(0x20'0000, 1700, 1);
+  std::memcpy(fabric.direct(0x30'0000, 16), &tx, 16);
+  std::memcpy(fabric.direct(0x31'0000, 16), &rx, 16);
+  std::memset(fabric.direct(0x10'0000, 1700), 0x77, 1700);
+  for (const Half h : {kS2m, kM2s}) {
+    const auto put = [&](uint32_t r, uint32_t value) {
+      EXPECT_TRUE(fabric.write32(unit + (h == kM2s ? 0x1000u : 0x2'1000u) + r, value));
+    };
+    put(udma::kM2sQRingBaseLo, h == kM2s ? 0x30'0000 : 0x31'0000);
+    put(udma::kM2sQRingLength, 64);
+    put(udma::kM2sQCfg, 0x0303'0000);
+    put(udma::kM2sQTailInc, 1);
+  }
+  // 770 ns to fetch, 1700 B at 17 B/ns, 1 ns for the buffer; sc_start stops short of its end time.
+  sc_core::sc_start(sc_core::sc_time(871, sc_core::SC_NS));
+  EXPECT_EQ(*fabric.direct(0x20'0000, 1), 0);
+  sc_core::sc_start(sc_core::sc_time(1, sc_core::SC_PS));
+  EXPECT_EQ(std::memcmp(fabric.direct(0x10'0000, 1700), fabric.direct(0x20'0000, 1700), 1700), 0);
+  EXPECT_FALSE(sc_core::sc_pending_activity());
+  EXPECT_EQ(queue.now(), 871'001u);
 }
 
 }  // namespace
