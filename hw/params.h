@@ -4,10 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/units.h"
+#include "soma/policy.h"
 
 namespace hw {
 
@@ -111,8 +114,24 @@ struct SwitchParams {
 struct RouteParams {
   enum class Rule : uint8_t { kShortest, kTorus, kSwitched };
   Rule rule = Rule::kShortest;
+  // Of several switches between two chips.
+  enum class Switch : uint8_t { kFirst, kSpread };
+  Switch switch_port = Switch::kFirst;
+  // In place of these: policies of others.
+  std::function<std::unique_ptr<soma::Routing>(const soma::Topology&)> routing;
+  std::function<std::unique_ptr<soma::SwitchChoice>(const soma::Topology&)> switch_choice;
   std::vector<uint32_t> dims;                 // kTorus, outermost first
   std::vector<std::vector<uint32_t>> coords;  // kTorus: by chip, one number per dimension
 };
+
+// Which queue of a DMA engine goes next. kGeneration: round robin, on v4 by service class.
+struct QueuePolicy {
+  enum class Rule : uint8_t { kGeneration, kRoundRobin, kStrictPriority };
+  Rule rule = Rule::kGeneration;
+  std::function<std::unique_ptr<soma::QueueArbiter>()> arbiter;  // of others, in its place
+};
+
+// How a direction of a link or switch port serves packets; empty: first come, first served.
+using LinkPolicy = std::function<std::unique_ptr<soma::LinkArbiter>(base::Rate rate)>;
 
 }  // namespace hw

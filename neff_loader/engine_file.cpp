@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "arch/contract/address_map.h"
 #include "arch/contract/isa_file.h"
 #include "neff_loader/parse.h"
 
@@ -105,6 +106,15 @@ Operands tensor_operands(const Instruction& in) {
   return {{nullptr, nullptr, nullptr}, 0};
 }
 
+bool writes_to_blocks(const isa::Write& write, unsigned core_version) {
+  const contract::Window region =
+      contract::AddressMap{static_cast<contract::Gen>(core_version)}.extension();
+  const auto inside = [&](uint64_t address, uint32_t size) {
+    return address >= region.device && address - region.device <= region.size - size;
+  };
+  return inside(write.dst0, write.size0) && (write.size1 == 0 || inside(write.dst1, write.size1));
+}
+
 // Rules that need the engine or the architecture (B-03).
 void check_placement(const Context& c, const std::string& where, const Instruction& in,
                      Engine engine, unsigned core_version) {
@@ -113,8 +123,11 @@ void check_placement(const Context& c, const std::string& where, const Instructi
     c.report.fail("B-03", where,
                   std::string(op.name) + " does not run on engine " + to_string(engine));
   }
-  if (in.opcode == Opcode::kWrite) {
-    c.report.fail("B-03", where, "WRITE holds a device address, which a file may not (R-25)");
+  // Blocks that others attach stand where the platform file says, whatever the load.
+  if (in.opcode == Opcode::kWrite && !writes_to_blocks(in.operands.write, core_version)) {
+    c.report.fail("B-03", where,
+                  "WRITE holds a device address, which a file may not (R-25), but in the region for "
+                  "attached blocks");
   }
   const Operands tensors = tensor_operands(in);
   for (size_t i = 0; i < tensors.count; ++i) {

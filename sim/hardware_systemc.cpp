@@ -13,6 +13,7 @@
 #include "hw/link/links.h"
 #include "hw/machine/chip.h"
 #include "hw/machine/machine.h"
+#include "sim/extensions.h"
 #include "sim/hardware.h"
 #include "sim/machine_params.h"
 #include "sim/report.h"
@@ -36,10 +37,16 @@ void log_kernel_reports(base::Logger* logger) {
   log = logger == nullptr ? base::Log() : base::Log(*logger, "kernel");
   sc_core::sc_report_handler::set_handler(
       [](const sc_core::sc_report& report, const sc_core::sc_actions& actions) {
-        if (report.get_severity() >= sc_core::SC_ERROR) {
-          sc_core::sc_report_handler::default_handler(report, actions);
-        } else {
-          log.info("{}: {}", report.get_msg_type(), report.get_msg());
+        switch (report.get_severity()) {
+          case sc_core::SC_INFO:
+            return log.info("{}: {}", report.get_msg_type(), report.get_msg());
+          case sc_core::SC_WARNING:
+            return log.warn("{}: {}", report.get_msg_type(), report.get_msg());
+          case sc_core::SC_ERROR:
+            return sc_core::sc_report_handler::default_handler(report, actions);
+          default:  // by default the end of the process, without a word to anybody else
+            log.error("{}: {}", report.get_msg_type(), report.get_msg());
+            throw report;
         }
       });
 }
@@ -87,6 +94,9 @@ class SystemcHardware final : public Hardware {
       chip.fabric().trace_last();
       for (const hw::BandwidthResource* each : chip.fabric().resources()) add_usage(report, *each);
       for (const hw::BandwidthResource* each : chip.dma().resources()) add_usage(report, *each);
+      for (const auto& block : chip.blocks()) {
+        for (const hw::BandwidthResource* each : block->resources()) add_usage(report, *each);
+      }
     }
     if (machine_.links() != nullptr) {
       machine_.links()->trace_last();
@@ -188,6 +198,8 @@ base::Result<std::unique_ptr<Hardware>> build_hardware(const HardwareParams& par
   for (size_t chip = 0; chip < params.chip_memory.size() && chip < machine.chips.size(); ++chip) {
     machine.chips[chip].host = params.chip_memory[chip];
   }
+  base::Status extended = add_extensions(platform, machine);
+  if (!extended) return extended.error();
   machine.revision = params.revision;
   machine.bars = params.bars;
   machine.coalesce = params.coalesce;
@@ -202,7 +214,9 @@ base::Result<std::unique_ptr<Hardware>> build_hardware(const HardwareParams& par
     return std::unique_ptr<Hardware>(
         std::make_unique<SystemcHardware>(std::move(machine), std::move(trace)));
   } catch (const std::exception& error) {
-    return base::Error{base::Fault::kInternal, 0, platform.name,
+    // What the library of a block throws, and blocks that do not fit their description, come here.
+    const bool ours = platform.blocks.empty();
+    return base::Error{ours ? base::Fault::kInternal : base::Fault::kConfig, 0, platform.name,
                        std::string("cannot build the machine: ") + error.what()};
   }
 }

@@ -156,6 +156,7 @@ hw::MachineParams machine_params(const config::Platform& platform, const config:
                                  const std::vector<pcie::HostMemory*>& host_memory) {
   hw::MachineParams params;
   params.timing = timing_params(timing);
+  if (!platform.blocks.empty()) params.block_grid = timing.ps("time.block_grid_us");
   params.real_bytes = static_cast<uint32_t>(timing.integer("timing_only.real_bytes"));
   for (const config::Chip& chip : platform.chips) {
     hw::ChipParams& each = params.chips.emplace_back();

@@ -129,29 +129,6 @@ std::vector<std::string> path_of(const valijson::ValidationResults::Error& error
   return path;
 }
 
-base::Status check_schema(const JsonFile& file, std::string_view schema_name) {
-  const auto schema_text = embedded_text("schema/" + std::string(schema_name));
-  if (!schema_text) {
-    return base::Error{base::Fault::kInternal, 0, std::string(schema_name), "no such schema"};
-  }
-  const json document = json::parse(*schema_text);
-  valijson::Schema schema;
-  valijson::SchemaParser parser;
-  parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(document), schema);
-  valijson::Validator validator;
-  valijson::ValidationResults results;
-  if (validator.validate(schema, valijson::adapters::NlohmannJsonAdapter(file.value), &results)) {
-    return {};
-  }
-  // The deepest complaint is the cause; the others only say that its parents are wrong too.
-  valijson::ValidationResults::Error error, cause;
-  while (results.popError(error)) {
-    if (cause.description.empty() || error.context.size() > cause.context.size()) cause = error;
-  }
-  const std::vector<std::string> path = path_of(cause);
-  return file.error(path, "/" + join(path, "/") + ": " + cause.description);
-}
-
 }  // namespace
 
 bool is_path(const std::string& name) {
@@ -175,7 +152,30 @@ base::Error JsonFile::error(const std::vector<std::string>& path, std::string wh
   return {base::Fault::kConfig, 0, where(path), std::move(what)};
 }
 
-base::Result<JsonFile> parse_json(std::string name, std::string text, std::string_view schema) {
+base::Status check_schema(const JsonFile& file, std::string_view schema_name) {
+  const auto schema_text = embedded_text("schema/" + std::string(schema_name));
+  if (!schema_text) {
+    return base::Error{base::Fault::kInternal, 0, std::string(schema_name), "no such schema"};
+  }
+  const json document = json::parse(*schema_text);
+  valijson::Schema schema;
+  valijson::SchemaParser parser;
+  parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(document), schema);
+  valijson::Validator validator;
+  valijson::ValidationResults results;
+  if (validator.validate(schema, valijson::adapters::NlohmannJsonAdapter(file.value), &results)) {
+    return {};
+  }
+  // The deepest complaint is the cause; the others only say that its parents are wrong too.
+  valijson::ValidationResults::Error error, cause;
+  while (results.popError(error)) {
+    if (cause.description.empty() || error.context.size() > cause.context.size()) cause = error;
+  }
+  const std::vector<std::string> path = path_of(cause);
+  return file.error(path, "/" + join(path, "/") + ": " + cause.description);
+}
+
+base::Result<JsonFile> parse_json(std::string name, std::string text) {
   JsonFile file{std::move(name), std::move(text), {}};
   // The JSON library takes a NUL for the end of the text and would ignore what follows.
   if (const size_t nul = file.text.find('\0'); nul != std::string::npos) {
@@ -192,17 +192,32 @@ base::Result<JsonFile> parse_json(std::string name, std::string text, std::strin
   if (const auto second = duplicate_key(file.text)) {
     return malformed(file.name, line_of(file.text, *second), "this key stands twice");
   }
-  base::Status valid = check_schema(file, schema);
+  return file;
+}
+
+base::Result<JsonFile> parse_json(std::string name, std::string text, std::string_view schema) {
+  auto file = parse_json(std::move(name), std::move(text));
+  if (!file) return file;
+  base::Status valid = check_schema(*file, schema);
   if (!valid) return valid.error();
   return file;
 }
 
 base::Result<JsonFile> read_json(std::string_view kind, std::string_view directory,
                                  const std::string& name, std::string_view schema) {
+  auto file = read_json(kind, directory, name);
+  if (!file) return file;
+  base::Status valid = check_schema(*file, schema);
+  if (!valid) return valid.error();
+  return file;
+}
+
+base::Result<JsonFile> read_json(std::string_view kind, std::string_view directory,
+                                 const std::string& name) {
   if (is_path(name)) {
     const base::Result<std::string> text = base::read_file(name);
     if (!text) return base::Error{base::Fault::kConfig, 0, name, text.error().what};
-    return parse_json(name, *text, schema);
+    return parse_json(name, *text);
   }
   const std::string path = std::string(directory) + "/" + name + ".json";
   const auto text = embedded_text(path);
@@ -212,7 +227,7 @@ base::Result<JsonFile> read_json(std::string_view kind, std::string_view directo
                        "unknown " + std::string(kind) + " '" + name +
                            "'; valid: " + join(valid, ", ") + ", or the path of a .json file"};
   }
-  return parse_json(path, std::string(*text), schema);
+  return parse_json(path, std::string(*text));
 }
 
 }  // namespace config

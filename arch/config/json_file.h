@@ -22,11 +22,17 @@ struct JsonFile {
   base::Error error(const std::vector<std::string>& path, std::string what) const;
 };
 
-// Fails on malformed text, a key given twice, or the first breach of data/schema/<schema>.
+// Fails on malformed text or a key given twice.
+base::Result<JsonFile> parse_json(std::string name, std::string text);
+// Fails on the first breach of data/schema/<schema>.
+base::Status check_schema(const JsonFile& file, std::string_view schema);
+// Both.
 base::Result<JsonFile> parse_json(std::string name, std::string text, std::string_view schema);
 
 // Reads "<directory>/<name>.json" of the embedded data, or the file `name` if it is a path (it has
 // a slash or ends in .json). `kind` is for the message, which lists the valid names.
+base::Result<JsonFile> read_json(std::string_view kind, std::string_view directory,
+                                 const std::string& name);
 base::Result<JsonFile> read_json(std::string_view kind, std::string_view directory,
                                  const std::string& name, std::string_view schema);
 

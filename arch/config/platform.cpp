@@ -1,8 +1,11 @@
 #include "arch/config/platform.h"
 
+#include <unistd.h>
+
 #include <set>
 #include <utility>
 
+#include "arch/config/decimal.h"
 #include "arch/config/embedded.h"
 #include "arch/config/graph_check.h"
 #include "arch/config/json_file.h"
@@ -61,6 +64,76 @@ void read(const json& from, Edge& edge) {
   from.at("link").get_to(edge.link);
 }
 
+std::string text_of(const json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+ParameterTexts parameters_of(const json& from) {
+  ParameterTexts all;
+  if (!from.contains("parameters")) return all;
+  for (const auto& [name, value] : from.at("parameters").items()) all[name] = text_of(value);
+  return all;
+}
+
+uint64_t address_of(const json& value) {
+  if (!value.is_string()) return value.get<uint64_t>();
+  constexpr int kHex = 16;
+  return std::stoull(value.get<std::string>(), nullptr, kHex);  // the schema has checked its form
+}
+
+void read(const json& from, Block::Window& window) {
+  from.at("socket").get_to(window.socket);
+  if (from.contains("address")) window.address = address_of(from.at("address"));
+  from.at("size").get_to(window.size);
+}
+
+void read(const json& from, Block::Initiator& initiator) {
+  from.at("socket").get_to(initiator.socket);
+  if (from.contains("gbps")) initiator.gbps = parse_decimal(text_of(from.at("gbps"))).value();
+  initiator.packet_bytes = from.value("packet_bytes", initiator.packet_bytes);
+  if (from.contains("core")) initiator.core = from.at("core").get<uint32_t>();
+}
+
+void read(const json& from, Block::Line& line) {
+  from.at("port").get_to(line.port);
+  from.at("core").get_to(line.core);
+  from.at("semaphore").get_to(line.semaphore);
+}
+
+template <typename T>
+void read(const json& from, std::vector<T>& rows);
+
+void read(const json& from, Block& block) {
+  from.at("name").get_to(block.name);
+  from.at("library").get_to(block.library);
+  from.at("type").get_to(block.type);
+  block.chips = from.value("chips", block.chips);
+  if (from.contains("windows")) read(from.at("windows"), block.windows);
+  if (from.contains("initiators")) read(from.at("initiators"), block.initiators);
+  if (from.contains("semaphores")) read(from.at("semaphores"), block.semaphores);
+  block.parameters = parameters_of(from);
+  block.background = from.value("background", false);
+}
+
+void read(const json& all, const char* which, Policy& policy) {
+  if (!all.contains(which)) return;
+  const json& from = all.at(which);
+  if (from.is_string()) {
+    from.get_to(policy.name);
+    return;
+  }
+  from.at("type").get_to(policy.name);
+  policy.library = from.value("library", policy.library);
+  policy.parameters = parameters_of(from);
+}
+
+void read(const json& from, Policies& policies) {
+  read(from, "dma_queues", policies.dma_queues);
+  read(from, "links", policies.links);
+  read(from, "routing", policies.routing);
+  read(from, "switch_port", policies.switch_port);
+}
+
 void read(const json& from, Nic& nic) {
   from.at("id").get_to(nic.id);
   from.at("node").get_to(nic.node);
@@ -89,11 +162,81 @@ Platform read(const json& from) {
   read(from.at("switches"), platform.switches);
   read(from.at("edges"), platform.edges);
   read(from.at("nics"), platform.nics);
+  if (from.contains("blocks")) read(from.at("blocks"), platform.blocks);
+  if (from.contains("policies")) read(from.at("policies"), platform.policies);
   return platform;
+}
+
+// A library beside the platform file, or one that the dynamic linker looks for.
+std::string library_of(const std::string& file, const std::string& name) {
+  const size_t slash = file.rfind('/');
+  const std::string beside = file.substr(0, slash == std::string::npos ? 0 : slash + 1) + name;
+  const bool relative = !name.empty() && name.front() != '/';
+  const bool there = ::access(beside.c_str(), F_OK) == 0;
+  if (!relative || (!there && name.find('/') == std::string::npos)) return name;
+  return beside.find('/') == std::string::npos ? "./" + beside : beside;
+}
+
+// What others wrote: names are unique, chips exist, libraries are found from the file.
+base::Status settle_blocks(const JsonFile& file, Platform& platform) {
+  std::set<std::string> names;
+  for (size_t i = 0; i < platform.blocks.size(); ++i) {
+    Block& block = platform.blocks[i];
+    const std::vector<std::string> here{"blocks", std::to_string(i)};
+    if (!names.insert(block.name).second) {
+      return file.error(here, "two blocks are called '" + block.name + "'");
+    }
+    if (block.chips.empty()) {
+      for (const Chip& chip : platform.chips) block.chips.push_back(chip.id);
+    }
+    for (const uint32_t chip : block.chips) {
+      if (chip < platform.chips.size()) continue;
+      return file.error(here, "block '" + block.name + "': there is no chip " +
+                                  std::to_string(chip) + " (0 to " +
+                                  std::to_string(platform.chips.size() - 1) + ")");
+    }
+    block.library = library_of(file.name, block.library);
+  }
+  for (Policy* policy : {&platform.policies.dma_queues, &platform.policies.links,
+                         &platform.policies.routing, &platform.policies.switch_port}) {
+    if (!policy->library.empty()) policy->library = library_of(file.name, policy->library);
+  }
+  // Published times were measured without them.
+  if (!platform.blocks.empty() || platform.policies.any()) platform.validated = false;
+  return {};
+}
+
+constexpr int kMostBases = 8;
+
+// A file with the keys of its base that it does not have itself.
+base::Status add_base(JsonFile& file, int depth) {
+  if (!file.value.is_object() || !file.value.contains("base")) return {};
+  const json name = file.value.at("base");
+  if (!name.is_string()) return file.error({"base"}, "base is the name of a platform");
+  if (depth == kMostBases) return file.error({"base"}, "bases of bases go too deep");
+  auto base = read_json("platform", "platforms", relative_to(file.name, name.get<std::string>()));
+  if (!base) return base.error();
+  base::Status status = add_base(*base, depth + 1);
+  if (!status) return status;
+  if (base->value.is_object() && base->value.contains("timing")) {
+    // A path counts from where it was written.
+    json& timing = base->value["timing"];
+    if (timing.is_string()) timing = relative_to(base->name, timing.get<std::string>());
+  }
+  file.value.erase("base");
+  json merged = std::move(base->value);
+  merged.update(file.value);
+  file.value = std::move(merged);
+  return {};
 }
 
 base::Result<Platform> checked(base::Result<JsonFile> file) {
   if (!file) return file.error();
+  const bool own_timing = file->value.is_object() && file->value.contains("timing");
+  base::Status merged = add_base(*file, 0);
+  if (!merged) return merged.error();
+  base::Status valid = check_schema(*file, kSchema);
+  if (!valid) return valid.error();
   Platform platform;
   try {
     platform = read(file->value);
@@ -102,7 +245,9 @@ base::Result<Platform> checked(base::Result<JsonFile> file) {
   }
   base::Status status = check_graph(*file, platform);
   if (!status) return status.error();
-  platform.timing = relative_to(file->name, platform.timing);
+  status = settle_blocks(*file, platform);
+  if (!status) return status.error();
+  if (own_timing) platform.timing = relative_to(file->name, platform.timing);
   return platform;
 }
 
@@ -125,11 +270,11 @@ std::vector<std::string> platform_names() {
 }
 
 base::Result<Platform> load_platform(const std::string& name) {
-  return checked(read_json("platform", "platforms", name, kSchema));
+  return checked(read_json("platform", "platforms", name));
 }
 
 base::Result<Platform> parse_platform(std::string file_name, std::string text) {
-  return checked(parse_json(std::move(file_name), std::move(text), kSchema));
+  return checked(parse_json(std::move(file_name), std::move(text)));
 }
 
 base::Status check_timing(const Platform& platform, const Timing& timing) {

@@ -213,6 +213,12 @@ struct AddressMap {
     return v2() ? linear(kApbV2 + 0x64'7010, 4) : in_io(0, 0x0630'0010, 4);
   }
 
+  // Own: where blocks that are not ours have their windows.
+  constexpr Window extension() const {
+    return v2() ? linear(0x0FFF'E000'0000, kExtension)
+                : Window{0x80'1000'0000, 0x1000'0000, kExtension};
+  }
+
   // BAR sizes that hold everything (1.3); BAR0 of v3 and v4 is a 64-bit BAR.
   constexpr uint64_t bar0_size() const { return v2() ? 1ull << 30 : 1ull << 32; }
   constexpr uint64_t bar4_size() const { return bar4_stride() * hbms(); }
@@ -248,6 +254,7 @@ struct AddressMap {
   }
 
  private:
+  static constexpr uint64_t kExtension = 256ull << 20;
   static constexpr uint64_t kDie = 0x8000'0000'0000;
   static constexpr uint64_t kLinearV2 = 0x0FFF'C000'0000;
   static constexpr uint64_t kApbV2 = 0x0FFF'F000'0000;

@@ -95,6 +95,7 @@ Dma::Dma(Fabric& fabric, EventQueue& events, const TimingParams& timing, Counter
                options.timing_only,
                options.real_bytes,
                options.coalesce,
+               options.policy,
                Routes(fabric),
                {},
                {},

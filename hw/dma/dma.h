@@ -24,6 +24,7 @@ class Dma : public BusTarget {
     bool timing_only = false;
     uint32_t real_bytes = 512;  // timing_only.real_bytes
     bool coalesce = true;
+    QueuePolicy policy;
   };
 
   Dma(Fabric& fabric, EventQueue& events, const TimingParams& timing, Counters& counters,

@@ -2,6 +2,7 @@
 #include "hw/dma/udma_engine.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace hw {
 
@@ -44,7 +45,9 @@ UdmaEngine::UdmaEngine(DmaContext& context, uint32_t index)
       component_(context.fabric.chip() << kComponentShift | index),
       domain_(context.fabric.domain_of_engine(index)),
       resource_(context.fabric.name() + ".dma" + std::to_string(index), context.timing.dma_engine),
-      mover_(context.fabric) {}
+      mover_(context.fabric) {
+  if (context.policy.arbiter) arbiter_ = context.policy.arbiter();
+}
 
 UdmaEngine::~UdmaEngine() {
   claim(false);
@@ -191,8 +194,15 @@ void UdmaEngine::drop_erroneous(const Packet& packet) {
   if (q.half[kM2s].visible == 0) active_ &= ~(1u << packet.queue);
 }
 
-// Round robin, within the most urgent class of those that wait: the lowest number.
-uint32_t UdmaEngine::next_queue(uint32_t candidates) const {
+// Round robin, within the most urgent class of those that wait: the lowest number; unless somebody
+// else's policy says otherwise.
+uint32_t UdmaEngine::next_queue(uint32_t candidates) {
+  if (arbiter_ != nullptr) {
+    const uint32_t q = arbiter_->next(candidates, last_queue_, config_.service_class.data());
+    if (q < kQueues && (candidates >> q & 1) != 0) return q;
+    throw std::runtime_error(name() + ": the policy for DMA queues chooses queue " +
+                             std::to_string(q) + ", which does not wait");
+  }
   if (config_.classes) {
     uint32_t best = 0;
     uint32_t urgent = ~0u;
@@ -292,6 +302,9 @@ void UdmaEngine::plan(base::Ps at) {
     if (more) extend_burst(q, at);
     plan_burst(at);
   }
+  if (arbiter_ != nullptr) {
+    for (const Packet& packet : run_.packets) arbiter_->started(q, packet.bytes);
+  }
   // Trace entries appear when their packet ends.
   await_end(traced() ? run_.packets.front() : run_.packets.back());
   look_ahead();
@@ -353,7 +366,7 @@ void UdmaEngine::extend_burst(uint32_t q, base::Ps at) {
 void UdmaEngine::plan_burst(base::Ps at) {
   base::Ps end = 0;
   for (const Charge& c : context_.charges) {
-    end = std::max(end, c.resource->commit(at, c.bytes, c.extra));
+    end = std::max(end, c.resource->commit(at, c.bytes, c.extra, component_));
     c.resource->count_signals(c.signals);
   }
   uint64_t bytes = 0;
@@ -437,7 +450,7 @@ void UdmaEngine::reserve_planned() {
   for (Packet& packet : run_.packets) {
     for (uint32_t i = 0; i < packet.charges; ++i) {
       const Charge& c = run_.charges[packet.first_charge + i];
-      c.resource->commit(packet.start, c.bytes, c.extra);
+      c.resource->commit(packet.start, c.bytes, c.extra, component_);
       c.resource->count_signals(c.signals);
     }
   }

@@ -85,6 +85,7 @@ struct DmaContext {
   bool timing_only = false;
   uint32_t real_bytes = 512;  // timing_only.real_bytes: payload up to this size always moves
   bool coalesce = true;
+  QueuePolicy policy;
   Routes routes;
   Charges charges;  // of the packets that an engine is looking at
   base::SlotPool<DeferredSignal> deferred;
@@ -296,7 +297,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   // Scheduling (udma_engine.cpp).
   void start(base::Ps at);
   void configure();
-  uint32_t next_queue(uint32_t candidates) const;
+  uint32_t next_queue(uint32_t candidates);
   Assembly arbitrate(base::Ps at);
   void wake_stalled(uint32_t q);
   bool other_eligible(uint32_t q, base::Ps at);
@@ -363,6 +364,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   uint32_t noted_[2] = {};  // causes that were set since the last register access
   NqBlock* trace_queue_ = nullptr;
   Mover mover_;
+  std::unique_ptr<soma::QueueArbiter> arbiter_;  // in place of our own
   std::shared_ptr<OutwardTransfer> outward_;  // of the packet at work, until it is completed
   bool outward_over_ = false;
   uint32_t outward_number_ = 0;

@@ -113,8 +113,11 @@ void UdmaEngine::configure() {
                       (value(udma::kS2mStreamCfg) & off) == 0;
   config_.ring_id_masked[kM2s] = abort_masked(kM2s, m2s_cause::kRingId);
   config_.ring_id_masked[kS2m] = abort_masked(kS2m, s2m_cause::kRingId);
-  const bool classes = context_.fabric.address_map().gen == contract::Gen::kV4 &&
-                       udma::kM2sDescPrefCfg2ForceRr.get(pref) == 0;
+  using Rule = QueuePolicy::Rule;
+  const Rule rule = context_.policy.rule;
+  const bool v4 = context_.fabric.address_map().gen == contract::Gen::kV4;
+  const bool classes = udma::kM2sDescPrefCfg2ForceRr.get(pref) == 0 &&
+                       (rule == Rule::kGeneration ? v4 : rule == Rule::kStrictPriority);
   const bool stopped = udma::kS2mStreamCfgStopPrefetch.get(value(udma::kS2mStreamCfg)) != 0;
   for (uint32_t q = 0; q < kQueues; ++q) {
     const uint32_t m2s = value(udma::kM2sQ + udma::kM2sQCfg, q);

@@ -82,6 +82,7 @@ void Links::add(const std::string& name, const Direction& direction, base::Rate 
                 Tracer* tracer) {
   resources_.push_back(std::make_unique<BandwidthResource>(name, rate));
   resources_.back()->set_tracer(tracer);
+  if (params_.policy) resources_.back()->set_arbiter(params_.policy(rate));
   directions_.push_back(direction);
   directions_.back().resource = resources_.back().get();
   const uint8_t owners = direction.exits;

@@ -36,6 +36,7 @@ class Links final : public ChipPort {
     std::vector<LinkParams> links;
     std::vector<SwitchParams> switches;
     RouteParams routes;
+    LinkPolicy policy;
     std::vector<Windows> windows;  // by chip
     base::Ps wire = 0;
     base::Ps route_extra = 0;

@@ -37,7 +37,10 @@ bool goes_up(uint32_t from, uint32_t to, uint32_t size) {
 
 Router::Router(const RouteParams& params, uint32_t chips, const std::vector<LinkParams>& links,
                const std::vector<SwitchParams>& switches)
-    : rule_(params.rule), chips_(chips), next_(chips + switches.size()) {
+    : rule_(params.rule),
+      switch_port_(params.switch_port),
+      chips_(chips),
+      next_(chips + switches.size()) {
   for (const LinkParams& link : links) {
     if (link.a >= chips || link.b >= chips || link.a == link.b) {
       throw std::invalid_argument("a link needs two chips of the machine, not " +
@@ -62,7 +65,9 @@ Router::Router(const RouteParams& params, uint32_t chips, const std::vector<Link
       throw std::invalid_argument("two links join the same pair");
     }
   }
-  if (rule_ == RouteParams::Rule::kTorus) place(params);
+  if (rule_ == RouteParams::Rule::kTorus || !params.coords.empty()) place(params);
+  if (params.routing) routing_ = params.routing(*this);
+  if (params.switch_choice) switch_choice_ = params.switch_choice(*this);
 }
 
 void Router::join(uint32_t a, uint32_t b) {
@@ -102,6 +107,8 @@ std::vector<Router::Way> Router::ways(uint32_t from) const {
   Costs costs;
   for (uint32_t to = 0; to < chips_; ++to) {
     if (to == from) continue;
+    if (routing_ != nullptr) all[to] = asked(from, to);
+    if (!all[to].empty()) continue;
     if (rule_ == RouteParams::Rule::kTorus) all[to] = torus(from, to);
     if (rule_ == RouteParams::Rule::kSwitched) all[to] = switched(from, to);
     if (!all[to].empty() && holds(all[to])) continue;
@@ -109,6 +116,20 @@ std::vector<Router::Way> Router::ways(uint32_t from) const {
     all[to] = shortest(costs, from, to);
   }
   return all;
+}
+
+// The way that a policy of others chooses; empty if it leaves that to us.
+Router::Way Router::asked(uint32_t from, uint32_t to) const {
+  Way way = routing_->way(from, to);
+  if (way.empty()) return way;
+  bool fits = way.front() == from && way.back() == to;
+  for (const uint32_t vertex : way) fits = fits && vertex < vertices();
+  if (fits && holds(way)) return way;
+  std::string text;
+  for (const uint32_t vertex : way) text += " " + std::to_string(vertex);
+  throw std::runtime_error("the policy for routing answers with a way from chip " +
+                           std::to_string(from) + " to chip " + std::to_string(to) +
+                           " that does not exist:" + text);
 }
 
 bool Router::holds(const Way& way) const {
@@ -187,10 +208,19 @@ Router::Way Router::torus(uint32_t from, uint32_t to) const {
 }
 
 uint32_t Router::common_switch(uint32_t a, uint32_t b, uint32_t level) const {
+  std::vector<uint32_t> all;
   for (const uint32_t vertex : next_[a]) {
-    if (is_switch(vertex) && levels_[vertex - chips_] == level && joined(vertex, b)) return vertex;
+    if (is_switch(vertex) && levels_[vertex - chips_] == level && joined(vertex, b)) {
+      all.push_back(vertex);
+    }
   }
-  return 0;
+  if (all.empty()) return 0;
+  if (all.size() == 1) return all.front();
+  size_t choice = switch_port_ == RouteParams::Switch::kSpread ? (a + b) % all.size() : 0;
+  if (switch_choice_ != nullptr) choice = switch_choice_->choose(a, b, all);
+  if (choice < all.size()) return all[choice];
+  throw std::runtime_error("the policy for switch ports chooses number " + std::to_string(choice) +
+                           " of " + std::to_string(all.size()) + " switches");
 }
 
 Router::Way Router::switched(uint32_t from, uint32_t to) const {

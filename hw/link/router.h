@@ -6,20 +6,23 @@
 //              coordinates go up and odd ones down, which loads both directions equally. In a plane
 //              of 4 x 4 the table of collectives.md 2.7.1 instead, then the outer dimensions.
 //   kSwitched  a common switch of level 1, else of level 2, else a direct link, else a level-2
-//              switch to a chip with a direct link to the destination.
+//              switch to a chip with a direct link to the destination. Of several such switches the
+//              first one, or (kSpread) they take turns by source + destination.
 //   kShortest  fewest hops (link or switch between two chips), then fewest switches; among equals
 //              the choice turns with source + destination.
-// Where a rule finds no way because a link or chip is missing, kShortest finds one.
+// Where a rule finds no way because a link or chip is missing, kShortest finds one. Policies of others
+// (sdk/soma/policy.h) may stand in place of the rule, and of the choice between switches.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "hw/params.h"
 
 namespace hw {
 
-class Router {
+class Router final : public soma::Topology {
  public:
   using Way = std::vector<uint32_t>;  // from source to destination, both included
 
@@ -31,7 +34,18 @@ class Router {
   // Ways from a chip to each chip; empty to itself and where there is none.
   std::vector<Way> ways(uint32_t from) const;
 
-  uint32_t vertices() const { return static_cast<uint32_t>(next_.size()); }
+  // soma::Topology
+  uint32_t chips() const override { return chips_; }
+  uint32_t vertices() const override { return static_cast<uint32_t>(next_.size()); }
+  const std::vector<uint32_t>& neighbours(uint32_t vertex) const override {
+    return next_.at(vertex);
+  }
+  uint32_t level(uint32_t vertex) const override { return levels_.at(vertex - chips_); }
+  const std::vector<uint32_t>& dimensions() const override { return dims_; }
+  const std::vector<uint32_t>& coordinates(uint32_t chip) const override {
+    return coords_.empty() ? dims_ : coords_.at(chip);
+  }
+
   // Links and switch ports go both ways.
   bool joined(uint32_t a, uint32_t b) const;
 
@@ -50,13 +64,18 @@ class Router {
   uint32_t common_switch(uint32_t a, uint32_t b, uint32_t level) const;  // 0: none
   bool holds(const Way& way) const;
 
+  Way asked(uint32_t from, uint32_t to) const;
+
   RouteParams::Rule rule_;
+  RouteParams::Switch switch_port_;
   uint32_t chips_;
   std::vector<uint32_t> dims_;
   std::vector<std::vector<uint32_t>> coords_;
   std::vector<uint32_t> at_;                 // chip at a place, ~0 if it is empty
   std::vector<uint32_t> levels_;             // by switch
   std::vector<std::vector<uint32_t>> next_;  // by vertex, sorted
+  std::unique_ptr<soma::Routing> routing_;
+  std::unique_ptr<soma::SwitchChoice> switch_choice_;
 };
 
 }  // namespace hw

@@ -50,7 +50,7 @@ Chip::Chip(const sc_core::sc_module_name& name, uint32_t number, const ChipConte
               context.log),
       dma_(fabric_, context.queue, context.params.timing, context.counters, context.log,
            {context.params.tracer, context.params.timing_only, context.params.real_bytes,
-            context.params.coalesce}),
+            context.params.coalesce, context.params.queue_policy}),
       cores_(address_map().ncs(), [this](uint32_t n) { return make_core(n); }),
       cc_cores_(address_map().topsps(), [this](uint32_t t) { return make_cc_core(t); }),
       notifications_(address_map().ncs() + address_map().topsps(),

@@ -29,6 +29,7 @@ std::unique_ptr<Links> make_links(const MachineParams& params, EventQueue& event
   p.links = params.links;
   p.switches = params.switches;
   p.routes = params.routes;
+  p.policy = params.link_policy;
   p.wire = params.timing.link_wire;
   p.route_extra = params.timing.link_route_extra;
   p.switch_time = params.timing.link_switch;
@@ -123,6 +124,8 @@ Machine::Machine(MachineParams params) : state_(std::make_unique<State>(std::mov
   State& s = *state_;
   // Bursts and single packets only: what a block reads must not lie in a run that is yet to end.
   if (!s.params.blocks.empty()) s.params.coalesce = false;
+  // A run counts on the order of the reservations.
+  if (s.params.link_policy) s.params.coalesce = false;
   const PortContext ports{s.queue, s.activity, s.log,
                           [this](base::Error e) { fail(std::move(e)); },
                           [this](const std::function<bool()>& done) { return run_until(done); }};

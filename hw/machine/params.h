@@ -40,6 +40,8 @@ struct MachineParams {
   std::vector<SwitchParams> switches;
   RouteParams routes;
   std::vector<BlockParams> blocks;  // of others
+  QueuePolicy queue_policy;
+  LinkPolicy link_policy;
   TimingParams timing;
   bool timing_only = false;
   uint32_t real_bytes = 512;  // timing_only.real_bytes

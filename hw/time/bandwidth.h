@@ -2,12 +2,17 @@
 // PCIe direction. Requests are served in the order of their reservation; a busy period ends at
 // floor(cumulative bytes x ps / bytes of the rate), so cutting a transfer never changes its end.
 //
+// Another order than that of the reservations is the affair of an arbiter (sdk/soma/policy.h); a
+// resource with one takes no part in runs.
+//
 // A run is a sequence of packets that a DMA engine executes as one event because it is alone. It
 // claims the resources of its path; whoever reserves one of them meanwhile makes the run yield
 // first.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +20,7 @@
 #include "base/units.h"
 #include "hw/stats.h"
 #include "hw/time/event_queue.h"
+#include "soma/policy.h"
 
 namespace hw {
 
@@ -49,12 +55,13 @@ class alignas(64) BandwidthResource {
   // Serves `bytes` from `key.time` on, behind what was reserved before; returns the end.
   base::Ps reserve(const EventKey& key, uint64_t bytes, base::Ps extra = 0) {
     if (run_ != nullptr) run_->yield_to(key);
-    return commit(key.time, bytes, extra);
+    return commit(key.time, bytes, extra, key.component);
   }
-  // As reserve, by the claiming run itself.
-  base::Ps commit(base::Ps at, uint64_t bytes, base::Ps extra) {
+  // As reserve, by the claiming run itself; `component`: of the event that asks.
+  base::Ps commit(base::Ps at, uint64_t bytes, base::Ps extra, uint32_t component) {
     if (tracer_ != nullptr && at > state_.end) trace_last();
     const base::Ps idle_until = at > state_.end ? at : state_.end;
+    if (arbiter_ != nullptr) return arbitrate(at, bytes, extra, component, idle_until);
     advance(state_, at, bytes, extra);
     total_bytes_ += bytes;
     busy_ps_ += state_.end - idle_until;
@@ -73,6 +80,7 @@ class alignas(64) BandwidthResource {
     return state.end;
   }
 
+  void set_arbiter(std::unique_ptr<soma::LinkArbiter> arbiter) { arbiter_ = std::move(arbiter); }
   // From now on each busy period becomes a span of `tracer` when the next one begins.
   void set_tracer(Tracer* tracer) { tracer_ = tracer; }
   // Reports what is known of the last busy period; what follows it without a gap gets its own span.
@@ -90,6 +98,19 @@ class alignas(64) BandwidthResource {
 
  private:
   friend class Charges;
+  static constexpr uint32_t kChipShift = 16;  // of component ids
+
+  // The time that the arbiter says; the resource is taken for busy until the last such time.
+  base::Ps arbitrate(base::Ps at, uint64_t bytes, base::Ps extra, uint32_t component,
+                     base::Ps idle_until) {
+    const base::Ps end = arbiter_->serve(at, bytes, component >> kChipShift) + extra;
+    if (end < at) throw std::runtime_error(name_ + ": its arbiter answers with a time that is over");
+    if (at > state_.end) state_ = {at, at, 0};
+    if (end > state_.end) state_.end = end;
+    total_bytes_ += bytes;
+    busy_ps_ += state_.end - idle_until;
+    return end;
+  }
 
   // Time of so many bytes: most packets of a resource are as long as the one before.
   void divide(uint64_t bytes) {
@@ -113,6 +134,7 @@ class alignas(64) BandwidthResource {
   uint64_t last_part_ = 0;
   Run* run_ = nullptr;
   Tracer* tracer_ = nullptr;
+  std::unique_ptr<soma::LinkArbiter> arbiter_;  // null: first come, first served
   uint64_t total_bytes_ = 0;
   base::Ps busy_ps_ = 0;
   uint64_t signals_ = 0;
