@@ -5,6 +5,7 @@
 #include <systemc>
 #include <utility>
 
+#include "hw/block/host_port.h"
 #include "hw/cc/barrier_hub.h"
 #include "hw/link/links.h"
 #include "hw/machine/chip.h"
@@ -111,6 +112,7 @@ struct Machine::State {
   KernelQueue queue;
   Planned planned{queue};
   Executor executor;
+  std::vector<std::unique_ptr<HostPort>> hosts;  // by chip, with host_sockets
   std::vector<std::unique_ptr<Chip>> chips;
   std::unique_ptr<Links> links;
   std::optional<base::Error> error;
@@ -133,6 +135,9 @@ Machine::Machine(MachineParams params) : state_(std::make_unique<State>(std::mov
   for (uint32_t c = 0; c < s.params.chips.size(); ++c) {
     const std::string name = "d" + std::to_string(c);
     s.chips.push_back(std::make_unique<Chip>(name.c_str(), c, context));
+    if (!s.params.host_sockets) continue;
+    s.hosts.push_back(std::make_unique<HostPort>((name + "_host").c_str(), name + ".host", ports));
+    s.chips.back()->fabric().set_host(s.hosts.back().get(), &s.hosts.back()->port());
   }
   s.links = make_links(s.params, s.queue, s.chips);
   set_port(s.links.get());
@@ -153,6 +158,12 @@ Chip& Machine::chip(uint32_t number) {
 }
 pcie::Device& Machine::device(uint32_t number) {
   return chip(number).device();
+}
+TargetPort& Machine::host_port(uint32_t number) {
+  return state_->hosts.at(number)->port();
+}
+bool Machine::at_rest() const {
+  return state_->at_rest();
 }
 pcie::HostExecutor& Machine::executor() {
   return state_->executor;

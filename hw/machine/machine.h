@@ -22,6 +22,7 @@ class Chip;
 class ChipPort;
 class EventQueue;
 class Links;
+class TargetPort;
 
 enum class RunOutcome {
   kQuiescent,     // nothing happens any more without a new request
@@ -41,6 +42,7 @@ class Machine {
   uint32_t chips() const;
   Chip& chip(uint32_t number);
   pcie::Device& device(uint32_t number);  // the chip's PCIe function
+  TargetPort& host_port(uint32_t number);  // with host_sockets: to be bound
   pcie::HostExecutor& executor();
   EventQueue& queue();
   // Replaces the ways between chips, which are those of the parameters' links and windows. With
@@ -52,6 +54,7 @@ class Machine {
   // (hw/time/activity.h). At most `slice` of simulated time (time has advanced by it when the slice
   // expires). Whenever everything rests, complete barriers open together.
   RunOutcome run_to_quiescence(base::Ps slice);
+  bool at_rest() const;
   base::Ps now() const;
   const std::optional<base::Error>& error() const;
   // Does `what` once, `after` the next time that barriers open.

@@ -52,6 +52,7 @@ struct MachineParams {
   // Others run the simulation: it starts when they say so, goes on at rest, and barriers open when
   // their last member arrives.
   bool free_running = false;
+  bool host_sockets = false;  // host memory of each chip is behind Machine::host_port
   // With blocks of others, which may act at any time: everything that is done for a request lasts
   // until a multiple of this, so that such a block finds the same phase whatever came before.
   base::Ps block_grid = base::us(10);

@@ -47,7 +47,8 @@ class alignas(64) BandwidthResource {
   base::Rate rate() const { return rate_; }
   const State& state() const { return state_; }
   uint64_t total_bytes() const { return total_bytes_; }
-  base::Ps busy_ps() const { return busy_ps_; }
+  // Time that what was served takes: the same in whatever order it came.
+  base::Ps busy_ps() const { return rate_.time_for(total_bytes_) + extra_; }
   // Words among those served that were signals: total_bytes() less them is payload.
   uint64_t signals() const { return signals_; }
   void count_signals(uint64_t words) { signals_ += words; }
@@ -60,12 +61,10 @@ class alignas(64) BandwidthResource {
   // As reserve, by the claiming run itself; `component`: of the event that asks.
   base::Ps commit(base::Ps at, uint64_t bytes, base::Ps extra, uint32_t component) {
     if (tracer_ != nullptr && at > state_.end) trace_last();
-    const base::Ps idle_until = at > state_.end ? at : state_.end;
-    if (arbiter_ != nullptr) return arbitrate(at, bytes, extra, component, idle_until);
-    advance(state_, at, bytes, extra);
     total_bytes_ += bytes;
-    busy_ps_ += state_.end - idle_until;
-    return state_.end;
+    extra_ += extra;
+    if (arbiter_ != nullptr) return arbitrate(at, bytes, extra, component);
+    return advance(state_, at, bytes, extra);
   }
   // What commit would do to `state`, a copy of that of this resource.
   base::Ps advance(State& state, base::Ps at, uint64_t bytes, base::Ps extra) {
@@ -101,14 +100,11 @@ class alignas(64) BandwidthResource {
   static constexpr uint32_t kChipShift = 16;  // of component ids
 
   // The time that the arbiter says; the resource is taken for busy until the last such time.
-  base::Ps arbitrate(base::Ps at, uint64_t bytes, base::Ps extra, uint32_t component,
-                     base::Ps idle_until) {
+  base::Ps arbitrate(base::Ps at, uint64_t bytes, base::Ps extra, uint32_t component) {
     const base::Ps end = arbiter_->serve(at, bytes, component >> kChipShift) + extra;
     if (end < at) throw std::runtime_error(name_ + ": its arbiter answers with a time that is over");
     if (at > state_.end) state_ = {at, at, 0};
     if (end > state_.end) state_.end = end;
-    total_bytes_ += bytes;
-    busy_ps_ += state_.end - idle_until;
     return end;
   }
 
@@ -136,7 +132,7 @@ class alignas(64) BandwidthResource {
   Tracer* tracer_ = nullptr;
   std::unique_ptr<soma::LinkArbiter> arbiter_;  // null: first come, first served
   uint64_t total_bytes_ = 0;
-  base::Ps busy_ps_ = 0;
+  base::Ps extra_ = 0;  // beyond the bytes
   uint64_t signals_ = 0;
   size_t place_ = 0;  // where Charges looks for this resource
   static constexpr uint32_t kNoTrack = ~0u;

@@ -1,0 +1,19 @@
+# cmake --install: programs, libraries, headers, and what find_package(Soma) needs. Everything is
+# found relative to where it lies, so the tree may be moved.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS soma nccom-test neff RUNTIME DESTINATION bin)
+install(TARGETS nrt ndl shim soma_machine LIBRARY DESTINATION lib NAMELINK_SKIP)
+install(TARGETS nrt ndl LIBRARY DESTINATION lib NAMELINK_ONLY)
+install(DIRECTORY ${CMAKE_BINARY_DIR}/libexec/soma DESTINATION libexec USE_SOURCE_PERMISSIONS)
+
+install(DIRECTORY sdk/soma DESTINATION include FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY runtime/include/nrt DESTINATION include)
+install(FILES driver/ndl/ndl.h driver/ndl/neuron_driver_shared.h
+              driver/ndl/neuron_driver_shared_tensor_batch_op.h DESTINATION include/ndl)
+install(DIRECTORY driver/ndl/nrt/nds DESTINATION include/nrt)
+
+install(FILES cmake/SomaConfig.cmake DESTINATION lib/cmake/Soma)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/SomaConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/SomaConfigVersion.cmake DESTINATION lib/cmake/Soma)
