@@ -125,9 +125,10 @@ void check_placement(const Context& c, const std::string& where, const Instructi
   }
   // Blocks that others attach stand where the platform file says, whatever the load.
   if (in.opcode == Opcode::kWrite && !writes_to_blocks(in.operands.write, core_version)) {
-    c.report.fail("B-03", where,
-                  "WRITE holds a device address, which a file may not (R-25), but in the region for "
-                  "attached blocks");
+    c.report.fail(
+        "B-03", where,
+        "WRITE holds a device address, which a file may not (R-25), but in the region for "
+        "attached blocks");
   }
   const Operands tensors = tensor_operands(in);
   for (size_t i = 0; i < tensors.count; ++i) {

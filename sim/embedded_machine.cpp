@@ -110,8 +110,9 @@ class Machine::Function final : public tlm::tlm_fw_transport_if<> {
       if (bytes == 0) continue;
       const uint32_t low = device_.config_read(kFirstBar + 4 * static_cast<uint32_t>(bar), 4);
       const uint32_t high =
-          (low & kWide) == 0 ? 0
-                             : device_.config_read(kFirstBar + 4 * static_cast<uint32_t>(bar) + 4, 4);
+          (low & kWide) == 0
+              ? 0
+              : device_.config_read(kFirstBar + 4 * static_cast<uint32_t>(bar) + 4, 4);
       const uint64_t offset = address - (static_cast<uint64_t>(high) << 32 | (low & ~0xFu));
       if (offset >= bytes || size > bytes - offset) continue;
       if (trans.is_write()) {

@@ -49,12 +49,14 @@ class Given final : public soma::Parameters {
 base::Result<const void*> registered(const std::string& where, const std::string& library,
                                      const std::string& kind, const std::string& type) {
   void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) return invalid(where, std::string("cannot load its library: ") + ::dlerror());
+  if (handle == nullptr)
+    return invalid(where, std::string("cannot load its library: ") + ::dlerror());
   const std::string symbol = "soma_" + kind + "_" + type;
   const void* found = ::dlsym(handle, symbol.c_str());
   if (found == nullptr) {
     return invalid(where, library + " registers no " + kind + " of type '" + type +
-                              "' (it exports no symbol " + symbol + "; see SOMA_BLOCK and others in soma/*.h)");
+                              "' (it exports no symbol " + symbol +
+                              "; see SOMA_BLOCK and others in soma/*.h)");
   }
   uint32_t abi = 0;
   std::memcpy(&abi, found, sizeof abi);
@@ -80,7 +82,8 @@ base::Status place_windows(const config::Block& block, const contract::Window& r
                     static_cast<unsigned long long>(region.device),
                     static_cast<unsigned long long>(region.device + region.size - 1));
       return invalid(where, "the window of socket '" + window.socket +
-                                "' does not lie in the region for blocks of this generation, " + text);
+                                "' does not lie in the region for blocks of this generation, " +
+                                text);
     }
     params.windows.push_back({window.socket, address, window.size});
     next = (address + window.size + kWindowAlignment - 1) / kWindowAlignment * kWindowAlignment;
@@ -111,8 +114,8 @@ base::Result<hw::BlockParams> block_params(const config::Block& block,
     initiator.socket = each.socket;
     initiator.packet_bytes = each.packet_bytes;
     initiator.core = each.core.value_or(~0u);
-    initiator.rate = each.gbps ? base::Rate{each.gbps->num, 1000 * each.gbps->den}
-                               : machine.timing.dma_engine;
+    initiator.rate =
+        each.gbps ? base::Rate{each.gbps->num, 1000 * each.gbps->den} : machine.timing.dma_engine;
     if (initiator.rate.bytes == 0) return invalid(where, "'" + each.socket + "' has a rate of 0");
     params.initiators.push_back(std::move(initiator));
   }
@@ -150,8 +153,7 @@ class Maker {
   std::unique_ptr<Policy> operator()(const soma::Topology* topology, soma::LinkRate rate) const {
     const Given given(parameters_);
     try {
-      std::unique_ptr<Policy> made(
-          static_cast<Policy*>(type_->create({given, topology, rate})));
+      std::unique_ptr<Policy> made(static_cast<Policy*>(type_->create({given, topology, rate})));
       given.check_all_asked();
       return made;
     } catch (const std::exception& e) {
@@ -178,9 +180,9 @@ base::Result<Maker<Policy>> maker(const char* which, const char* kind,
 }
 
 base::Error unknown(const char* which, const config::Policy& policy, const char* valid) {
-  return invalid(std::string("policy ") + which,
-                 "there is no built-in policy '" + policy.name + "'; there are " + valid +
-                     ", or give a library");
+  return invalid(std::string("policy ") + which, "there is no built-in policy '" + policy.name +
+                                                     "'; there are " + valid +
+                                                     ", or give a library");
 }
 base::Status no_parameters(const char* which, const config::Policy& policy) {
   if (policy.parameters.empty()) return {};
@@ -267,7 +269,8 @@ base::Status add_switch_port(const config::Policy& policy, hw::RouteParams& to) 
 
 base::Status add_policies(const config::Policies& policies, hw::MachineParams& params) {
   base::Status status;
-  if (policies.dma_queues.given()) status = add_queue_policy(policies.dma_queues, params.queue_policy);
+  if (policies.dma_queues.given())
+    status = add_queue_policy(policies.dma_queues, params.queue_policy);
   if (!status) return status;
   if (policies.links.given()) status = add_link_policy(policies.links, params.link_policy);
   if (!status) return status;

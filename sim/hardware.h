@@ -64,6 +64,9 @@ struct HardwareParams {
   uint8_t revision = 0;                             // PCI revision id (hw-registers.md 1.2)
   pcie::BarLayout bars = pcie::BarLayout::kFull;
   bool coalesce = true;  // many packets as one event where nobody can tell
+  std::string vcd = {};  // signals that match a pattern go to this file (hw/machine/watch.h)
+  std::vector<std::string> watch = {};
+  bool touch_all = false;  // every part has its name in SystemC's hierarchy from the start
 };
 
 // The real devices. One per process: SystemC elaborates once.

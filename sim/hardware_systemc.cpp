@@ -53,8 +53,12 @@ void log_kernel_reports(base::Logger* logger) {
 
 class SystemcHardware final : public Hardware {
  public:
-  SystemcHardware(hw::MachineParams params, std::unique_ptr<TraceAdapter> trace)
-      : trace_(std::move(trace)), machine_(std::move(params)) {}
+  SystemcHardware(hw::MachineParams params, std::unique_ptr<TraceAdapter> trace,
+                  const HardwareParams& wanted)
+      : trace_(std::move(trace)), machine_(std::move(params)) {
+    if (wanted.touch_all) machine_.touch_all();
+    if (!wanted.vcd.empty()) machine_.watch(wanted.vcd, wanted.watch);
+  }
 
   pcie::Device& device(size_t chip) override {
     return machine_.device(static_cast<uint32_t>(chip));
@@ -212,7 +216,9 @@ base::Result<std::unique_ptr<Hardware>> build_hardware(const HardwareParams& par
   log_kernel_reports(params.logger);
   try {
     return std::unique_ptr<Hardware>(
-        std::make_unique<SystemcHardware>(std::move(machine), std::move(trace)));
+        std::make_unique<SystemcHardware>(std::move(machine), std::move(trace), params));
+  } catch (const std::invalid_argument& error) {
+    return base::Error{base::Fault::kConfig, 0, platform.name, error.what()};
   } catch (const std::exception& error) {
     // What the library of a block throws, and blocks that do not fit their description, come here.
     const bool ours = platform.blocks.empty();

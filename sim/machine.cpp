@@ -88,8 +88,11 @@ base::Status Machine::Parts::build() {
     host_memory.push_back(arenas.back().get());
   }
   try {
-    auto built = build_hardware({params.platform, params.timing, std::move(host_memory),
-                                 params.timing_only, params.trace, params.logger});
+    HardwareParams wanted{params.platform,    params.timing, std::move(host_memory),
+                          params.timing_only, params.trace,  params.logger};
+    wanted.vcd = params.vcd;
+    wanted.watch = params.watch;
+    auto built = build_hardware(wanted);
     if (!built) return built.error();
     hardware = std::move(*built);
   } catch (const config::TimingError& error) {

@@ -30,6 +30,8 @@ struct MachineParams {
   std::string directory;  // of the server's socket; must not exist yet
   base::TraceSink* trace = nullptr;
   base::Logger* logger = nullptr;  // must outlive the machine
+  std::string vcd;                 // signals that match a pattern go to this file
+  std::vector<std::string> watch;
 };
 
 class Machine {

@@ -1,5 +1,5 @@
-// What a platform file says of other people's code: blocks in chips, and policies in place of built-in
-// ones. Source of truth: data/schema/platform.schema.json, docs/blocks.md.
+// What a platform file says of other people's code: blocks in chips, and policies in place of
+// built-in ones. Source of truth: data/schema/platform.schema.json, docs/blocks.md.
 #pragma once
 
 #include <cstdint>

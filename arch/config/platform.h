@@ -92,8 +92,8 @@ struct Platform {
 };
 
 std::vector<std::string> platform_names();
-// `name` is one of platform_names() or the path of a .json file. A file may name another platform as
-// its `base`, and holds only what is new or differs then. Checks what the schema cannot say
+// `name` is one of platform_names() or the path of a .json file. A file may name another platform
+// as its `base`, and holds only what is new or differs then. Checks what the schema cannot say
 // (arch/config/graph_check.h). A timing file given as a relative path lies where the platform's
 // does.
 base::Result<Platform> load_platform(const std::string& name);

@@ -1,6 +1,6 @@
 // Host memory behind a TLM socket, where the machine is part of somebody else's simulation. Payload
-// goes by transactions, or by a direct pointer where the host grants one. What the machine reads for
-// itself at an instant (descriptors, instructions) it reads by the pointer, else by the debug
+// goes by transactions, or by a direct pointer where the host grants one. What the machine reads
+// for itself at an instant (descriptors, instructions) it reads by the pointer, else by the debug
 // interface, which takes no time; what it writes so (notifications) is posted.
 #pragma once
 

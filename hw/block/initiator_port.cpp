@@ -80,9 +80,9 @@ void InitiatorPort::b_transport(tlm::tlm_generic_payload& trans, sc_core::sc_tim
                            trans.is_write());
   trans.set_response_status(ok ? tlm::TLM_OK_RESPONSE : tlm::TLM_ADDRESS_ERROR_RESPONSE);
   Location at = fabric_.locate(trans.get_address());
-  trans.set_dmi_allowed(!params_.timing_only && (at.space == Space::kHbm ||
-                                                 at.space == Space::kSbuf ||
-                                                 at.space == Space::kPsum));
+  trans.set_dmi_allowed(
+      !params_.timing_only &&
+      (at.space == Space::kHbm || at.space == Space::kSbuf || at.space == Space::kPsum));
 }
 
 bool InitiatorPort::transfer(uint64_t address, uint8_t* data, size_t size, bool write) {
@@ -115,10 +115,10 @@ bool InitiatorPort::perform(Packet& packet) {
     --unanswered_;
   }
   const Registered registered(*this, packet);
-  context_.queue.schedule({context_.queue.now() + 1, params_.component, Phase::kStart}, *this,
-                          kTagStart, registered.id(),
-                          params_.background ? EventQueue::Kind::kBackground
-                                             : EventQueue::Kind::kWork);
+  context_.queue.schedule(
+      {context_.queue.now() + 1, params_.component, Phase::kStart}, *this, kTagStart,
+      registered.id(),
+      params_.background ? EventQueue::Kind::kBackground : EventQueue::Kind::kWork);
   wait(packet.over);
   if (!packet.outward) return packet.ok;
   uint64_t offset = 0;
@@ -143,17 +143,17 @@ void InitiatorPort::start(const EventKey& key, uint64_t id, Packet& packet) {
     packet.end = std::max(packet.end, c.resource->reserve(key, c.bytes, c.extra));
   }
   const base::Ps there = packet.end + (packet.write ? fabric_.one_way(packet.address) : 0);
-  context_.queue.schedule({there, params_.component, Phase::kEffect}, *this, kTagEffect, id,
-                          params_.background ? EventQueue::Kind::kBackground
-                                             : EventQueue::Kind::kWork);
+  context_.queue.schedule(
+      {there, params_.component, Phase::kEffect}, *this, kTagEffect, id,
+      params_.background ? EventQueue::Kind::kBackground : EventQueue::Kind::kWork);
 }
 
 void InitiatorPort::effect(Packet& packet) {
   uint64_t offset = 0;
   packet.outward = fabric_.outward(packet.address, &offset) != nullptr;
   packet.ok = packet.outward || access(packet);
-  const base::Ps latency = packet.write ? fabric_.write_latency(packet.address)
-                                        : fabric_.read_latency(packet.address);
+  const base::Ps latency =
+      packet.write ? fabric_.write_latency(packet.address) : fabric_.read_latency(packet.address);
   context_.queue.notify(packet.over, std::max(context_.queue.now(), packet.end + latency));
 }
 

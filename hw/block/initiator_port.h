@@ -1,7 +1,7 @@
 // What an initiator socket of somebody else's block reaches: every address that a DMA engine of the
 // chip reaches, through the same resources. A transaction is cut into packets, which start when the
-// one before has ended; each reserves its path, and the port's own rate, as a packet of a DMA engine
-// does, in the one order of the event queue.
+// one before has ended; each reserves its path, and the port's own rate, as a packet of a DMA
+// engine does, in the one order of the event queue.
 //
 // A read finds what is there when its last byte has passed, and returns after the latency of its
 // path; a write is there then (at another chip: one way later) and returns when it is acknowledged.

@@ -22,9 +22,9 @@ struct BlockWindow {
 
 struct BlockInitiator {
   std::string socket;
-  base::Rate rate;                // of its port
-  uint32_t packet_bytes = 4096;   // reserved of a path at once
-  uint32_t core = ~0u;            // beside whose memory it sits; ~0: beside none
+  base::Rate rate;               // of its port
+  uint32_t packet_bytes = 4096;  // reserved of a path at once
+  uint32_t core = ~0u;           // beside whose memory it sits; ~0: beside none
 };
 
 struct BlockLine {

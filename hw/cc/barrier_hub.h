@@ -1,10 +1,10 @@
-// The on-device barrier between ranks: cells in CC-core windows count arrivals; when all members have
-// arrived, all continue at one instant. Source of truth: docs/hardware-contract.md 5.
+// The on-device barrier between ranks: cells in CC-core windows count arrivals; when all members
+// have arrived, all continue at one instant. Source of truth: docs/hardware-contract.md 5.
 //
-// When that is, hardware leaves open. A machine that runs freely opens a barrier when the last member
-// arrives. One that serves requests in epochs holds complete barriers back until it is at rest, and
-// opens them together: so that what ranks do does not depend on how their host programs were
-// scheduled. Plain logic; the machine's run loop calls release_ready().
+// When that is, hardware leaves open. A machine that runs freely opens a barrier when the last
+// member arrives. One that serves requests in epochs holds complete barriers back until it is at
+// rest, and opens them together: so that what ranks do does not depend on how their host programs
+// were scheduled. Plain logic; the machine's run loop calls release_ready().
 #pragma once
 
 #include <cstdint>

@@ -99,7 +99,8 @@ Dma::Dma(Fabric& fabric, EventQueue& events, const TimingParams& timing, Counter
                Routes(fabric),
                {},
                {},
-               {}} {
+               {}},
+      made_(options.made) {
   engines_.resize(fabric.address_map().dma_engines());
   wrappers_.resize(engines_.size());
 }
@@ -110,6 +111,7 @@ UdmaEngine& Dma::engine(uint32_t e) {
   if (engines_[e] == nullptr) {
     engines_[e] = make_in<UdmaEngine>(context_.memory, context_, e);
     if (wrappers_[e] != nullptr) engines_[e]->set_trace_queue(wrappers_[e]->touched_trace());
+    if (made_) made_(e);
   }
   return *engines_[e];
 }

@@ -25,6 +25,7 @@ class Dma : public BusTarget {
     uint32_t real_bytes = 512;  // timing_only.real_bytes
     bool coalesce = true;
     QueuePolicy policy;
+    std::function<void(uint32_t engine)> made;  // on first touch
   };
 
   Dma(Fabric& fabric, EventQueue& events, const TimingParams& timing, Counters& counters,
@@ -63,6 +64,7 @@ class Dma : public BusTarget {
   bool broadcast(uint32_t nc, uint64_t offset, uint8_t* data, size_t size, bool write, bool debug);
 
   DmaContext context_;
+  std::function<void(uint32_t engine)> made_;
   std::vector<std::unique_ptr<Wrapper>> wrappers_;
   std::vector<InPlace<UdmaEngine>> engines_;
 };

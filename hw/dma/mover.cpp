@@ -166,8 +166,7 @@ Mover::Outcome Mover::compute(const Buffer* buffers, const Packet& packet, const
     sources[i] = spill;
   }
   const Buffer* targets = buffers + packet.sources;
-  uint8_t* to =
-      packet.destinations == packet.copies ? pointer(targets->address, result) : nullptr;
+  uint8_t* to = packet.destinations == packet.copies ? pointer(targets->address, result) : nullptr;
   for (uint32_t i = 0; i < packet.sources && to != nullptr; ++i) {
     const bool exact = sources[i] == to && each == result;
     if (!exact && overlaps(sources[i], each, to, result)) to = nullptr;

@@ -1,6 +1,7 @@
-// The payload of a packet that reads or writes outside of the machine: at a block that others wrote,
-// or in a host's memory to which there is no pointer. What lies outside is brought into a stage, the
-// packet executed there, and what it wrote sent out. Each step takes as long as those who are asked.
+// The payload of a packet that reads or writes outside of the machine: at a block that others
+// wrote, or in a host's memory to which there is no pointer. What lies outside is brought into a
+// stage, the packet executed there, and what it wrote sent out. Each step takes as long as those
+// who are asked.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +17,10 @@ namespace hw {
 
 class OutwardTransfer : public std::enable_shared_from_this<OutwardTransfer> {
  public:
-  // `buffers`: the packet's. `answered` is called in a process each time that all that was asked for
-  // has been answered; the owner then calls go_on().
-  OutwardTransfer(Fabric& fabric, const Packet& packet, const Buffer* buffers,
-                  const Scales* scales, std::function<void()> answered);
+  // `buffers`: the packet's. `answered` is called in a process each time that all that was asked
+  // for has been answered; the owner then calls go_on().
+  OutwardTransfer(Fabric& fabric, const Packet& packet, const Buffer* buffers, const Scales* scales,
+                  std::function<void()> answered);
 
   // Asks for the next step; false when everything is done.
   bool go_on(Mover& mover);

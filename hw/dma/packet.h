@@ -54,7 +54,8 @@ struct Packet {
   bool signal = false;
   // Reads a register: it is read when the packet ends, so nothing may be coalesced behind it.
   bool reads_register = false;
-  // Reads or writes outside of the machine: executed by itself, and at work until all have answered.
+  // Reads or writes outside of the machine: executed by itself, and at work until all have
+  // answered.
   bool outward = false;
   bool unanswered = false;  // waits for a chip that is not connected
   uint32_t tx_descriptors = 0;

@@ -110,7 +110,8 @@ void UdmaEngine::complete(Packet& packet) {
   raise(kS2m, outcome.s2m);
 }
 
-// Starts what happens outside of the machine, and says whether there is still something to wait for.
+// Starts what happens outside of the machine, and says whether there is still something to wait
+// for.
 bool UdmaEngine::begin_outward(const Packet& packet) {
   if (outward_ != nullptr) return !outward_over_;
   const uint32_t number = ++outward_number_;

@@ -134,6 +134,10 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   // Where DMA-trace notifications go; outlives the engine.
   void set_trace_queue(NqBlock* queue) { trace_queue_ = queue; }
   bool busy() const { return running_ || deferred_ != 0; }
+  // Descriptors in the M2S half of a queue.
+  uint32_t depth(uint32_t q) const {
+    return queues_[q] == nullptr ? 0 : queues_[q]->half[kM2s].pending;
+  }
   BandwidthResource& resource() { return resource_; }
   const std::string& name() const { return resource_.name(); }
   // Adds one line if it has aborted, and one per queue whose descriptors wait, for hang reports.
@@ -365,7 +369,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>, public EventSink, public R
   NqBlock* trace_queue_ = nullptr;
   Mover mover_;
   std::unique_ptr<soma::QueueArbiter> arbiter_;  // in place of our own
-  std::shared_ptr<OutwardTransfer> outward_;  // of the packet at work, until it is completed
+  std::shared_ptr<OutwardTransfer> outward_;     // of the packet at work, until it is completed
   bool outward_over_ = false;
   uint32_t outward_number_ = 0;
   uint32_t summary_ = 0;  // live inputs of primary group D

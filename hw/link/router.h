@@ -10,8 +10,8 @@
 //              first one, or (kSpread) they take turns by source + destination.
 //   kShortest  fewest hops (link or switch between two chips), then fewest switches; among equals
 //              the choice turns with source + destination.
-// Where a rule finds no way because a link or chip is missing, kShortest finds one. Policies of others
-// (sdk/soma/policy.h) may stand in place of the rule, and of the choice between switches.
+// Where a rule finds no way because a link or chip is missing, kShortest finds one. Policies of
+// others (sdk/soma/policy.h) may stand in place of the rule, and of the choice between switches.
 #pragma once
 
 #include <cstdint>

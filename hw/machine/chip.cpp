@@ -50,7 +50,10 @@ Chip::Chip(const sc_core::sc_module_name& name, uint32_t number, const ChipConte
               context.log),
       dma_(fabric_, context.queue, context.params.timing, context.counters, context.log,
            {context.params.tracer, context.params.timing_only, context.params.real_bytes,
-            context.params.coalesce, context.params.queue_policy}),
+            context.params.coalesce, context.params.queue_policy,
+            [this](uint32_t e) {
+              names_.push_back(name_below(*this, "dma" + std::to_string(e), "soma_dma_engine"));
+            }}),
       cores_(address_map().ncs(), [this](uint32_t n) { return make_core(n); }),
       cc_cores_(address_map().topsps(), [this](uint32_t t) { return make_cc_core(t); }),
       notifications_(address_map().ncs() + address_map().topsps(),
@@ -66,6 +69,10 @@ Chip::Chip(const sc_core::sc_module_name& name, uint32_t number, const ChipConte
                 fabric(), *this, context.log) {
   fabric().set_host(params().host);
   fabric().set_tracer(context_.params.tracer);
+  for (uint32_t n = 0; n < cores_.count(); ++n) {
+    const std::string core = "nc" + std::to_string(n);
+    core_names_.push_back(std::make_unique<NamedGroup>(core.c_str(), "soma_neuron_core"));
+  }
   connect();
   attach();
 }
@@ -76,13 +83,14 @@ void Chip::attach() {
   for (const BlockParams& params : context_.params.blocks) {
     const auto& chips = params.chips;
     if (std::find(chips.begin(), chips.end(), number_) == chips.end()) continue;
-    const AttachedBlock::Context context{
-        context_.ports,
-        fabric_,
-        context_.counters,
-        context_.params.timing_only,
-        component,
-        [this](uint32_t nc, uint32_t semaphore) { cores_.core(nc).semaphores().add(semaphore, 1); }};
+    const AttachedBlock::Context context{context_.ports,
+                                         fabric_,
+                                         context_.counters,
+                                         context_.params.timing_only,
+                                         component,
+                                         [this](uint32_t nc, uint32_t semaphore) {
+                                           cores_.core(nc).semaphores().add(semaphore, 1);
+                                         }};
     component += kComponentsPerBlock;
     try {
       blocks_.push_back(std::make_unique<AttachedBlock>(params.name.c_str(), params, context));
@@ -90,6 +98,12 @@ void Chip::attach() {
       throw std::invalid_argument("block " + label_ + "." + params.name + " " + e.what());
     }
   }
+}
+
+void Chip::touch_all() {
+  for (uint32_t n = 0; n < cores_.count(); ++n) (void)cores_.core(n);
+  for (uint32_t t = 0; t < cc_cores_.count(); ++t) (void)cc_cores_.core(t);
+  for (uint32_t e = 0; e < dma_.engines(); ++e) (void)dma_.engine(e);
 }
 
 void Chip::look_again() {
@@ -157,6 +171,9 @@ void Chip::throttled(uint32_t nc, uint32_t duty) {
 }
 
 std::unique_ptr<NeuronCore> Chip::make_core(uint32_t n) {
+  for (uint32_t e = 0; e < contract::kEnginesPerNc; ++e) {
+    names_.push_back(name_below(*core_names_[n], NeuronCore::engine_name(e), "soma_engine"));
+  }
   const uint32_t component = number_ << kChipShift | (kCoreComponents + n * kComponentsPerCore);
   return std::make_unique<NeuronCore>(
       NeuronCore::Params{params().gen, n, component, context_.params.timing_only,
@@ -166,6 +183,7 @@ std::unique_ptr<NeuronCore> Chip::make_core(uint32_t n) {
 }
 
 std::unique_ptr<CcCore> Chip::make_cc_core(uint32_t t) {
+  names_.push_back(name_below(*this, "cc" + std::to_string(t), "soma_cc_core"));
   const auto chips = static_cast<uint32_t>(context_.params.chips.size());
   return std::make_unique<CcCore>(
       CcCore::Params{number_, chips, t, number_ << kChipShift | (kCcComponents + t),

@@ -14,6 +14,7 @@
 #include "hw/core/pe_counters.h"
 #include "hw/dma/dma.h"
 #include "hw/machine/management.h"
+#include "hw/machine/named.h"
 #include "hw/machine/params.h"
 #include "hw/mem/inert_window.h"
 #include "hw/nq/nq_group.h"
@@ -47,6 +48,10 @@ class Chip final : public sc_core::sc_module, private EndpointOwner {
   Management& management() { return management_; }
   const std::vector<std::unique_ptr<AttachedBlock>>& blocks() { return blocks_; }
 
+  // Makes every part that comes into being on first touch, for its name in the hierarchy.
+  void touch_all();
+  const char* kind() const override { return "soma_chip"; }
+
   // A link is up again: what has had no answer is tried once more.
   void look_again();
 
@@ -71,6 +76,8 @@ class Chip final : public sc_core::sc_module, private EndpointOwner {
 
   uint32_t number_;
   std::string label_;
+  std::vector<std::unique_ptr<NamedGroup>> core_names_;  // by number
+  std::vector<std::unique_ptr<Named>> names_;
   ChipContext context_;
   Fabric fabric_;
   Dma dma_;

@@ -1,6 +1,6 @@
 // Runs driver tasks as coroutines of the SystemC kernel, in simulated time. Tasks run on reused
-// threads of the kernel, so that a request costs no stack. Order is that of the calls. A task counts
-// as activity of the machine, but not while it waits for a channel without a time-out.
+// threads of the kernel, so that a request costs no stack. Order is that of the calls. A task
+// counts as activity of the machine, but not while it waits for a channel without a time-out.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,6 @@
 #include "hw/machine/machine.h"
 
+#include <algorithm>
 #include <exception>
 #include <functional>
 #include <systemc>
@@ -10,6 +11,8 @@
 #include "hw/link/links.h"
 #include "hw/machine/chip.h"
 #include "hw/machine/executor.h"
+#include "hw/machine/named.h"
+#include "hw/machine/watch.h"
 #include "hw/time/activity.h"
 #include "hw/time/kernel_queue.h"
 
@@ -115,6 +118,9 @@ struct Machine::State {
   std::vector<std::unique_ptr<HostPort>> hosts;  // by chip, with host_sockets
   std::vector<std::unique_ptr<Chip>> chips;
   std::unique_ptr<Links> links;
+  std::unique_ptr<NamedGroup> link_names, switch_names;
+  std::vector<std::unique_ptr<Named>> names;
+  std::unique_ptr<Watch> watch;
   std::optional<base::Error> error;
   uint64_t barrier_releases = 0;
   bool to_grid = false;  // at rest, on the way to the next multiple of block_grid
@@ -128,8 +134,7 @@ Machine::Machine(MachineParams params) : state_(std::make_unique<State>(std::mov
   if (!s.params.blocks.empty()) s.params.coalesce = false;
   // A run counts on the order of the reservations.
   if (s.params.link_policy) s.params.coalesce = false;
-  const PortContext ports{s.queue, s.activity, s.log,
-                          [this](base::Error e) { fail(std::move(e)); },
+  const PortContext ports{s.queue, s.activity, s.log, [this](base::Error e) { fail(std::move(e)); },
                           [this](const std::function<bool()>& done) { return run_until(done); }};
   const ChipContext context{s.queue, s.barriers, s.counters, s.log, s.params, ports};
   for (uint32_t c = 0; c < s.params.chips.size(); ++c) {
@@ -141,6 +146,7 @@ Machine::Machine(MachineParams params) : state_(std::make_unique<State>(std::mov
   }
   s.links = make_links(s.params, s.queue, s.chips);
   set_port(s.links.get());
+  name_links();
   // Elaborates: from here on the sockets of blocks are bound and tasks start.
   if (!s.params.free_running) sc_core::sc_start(sc_core::SC_ZERO_TIME);
 }
@@ -164,6 +170,36 @@ TargetPort& Machine::host_port(uint32_t number) {
 }
 bool Machine::at_rest() const {
   return state_->at_rest();
+}
+void Machine::touch_all() {
+  for (auto& chip : state_->chips) chip->touch_all();
+}
+void Machine::watch(const std::string& file, const std::vector<std::string>& patterns) {
+  State& s = *state_;
+  std::vector<Chip*> chips;
+  for (auto& chip : s.chips) chips.push_back(chip.get());
+  s.watch.reset();
+  s.watch = std::make_unique<Watch>(file, patterns, s.queue, chips, s.links.get());
+}
+
+// "link.d0-d1" below "link", "L1_r0_s0" below "switch": no more dots, which part names.
+void Machine::name_links() {
+  State& s = *state_;
+  if (!s.params.links.empty()) {
+    s.link_names = std::make_unique<NamedGroup>("link", "soma_links");
+    for (const LinkParams& link : s.params.links) {
+      const std::string name =
+          s.chips[link.a]->fabric().name() + "-" + s.chips[link.b]->fabric().name();
+      s.names.push_back(name_below(*s.link_names, name, "soma_link"));
+    }
+  }
+  if (s.params.switches.empty()) return;
+  s.switch_names = std::make_unique<NamedGroup>("switch", "soma_switches");
+  for (const SwitchParams& each : s.params.switches) {
+    std::string name = each.name;
+    std::replace(name.begin(), name.end(), '.', '_');
+    s.names.push_back(name_below(*s.switch_names, name, "soma_switch"));
+  }
 }
 pcie::HostExecutor& Machine::executor() {
   return state_->executor;

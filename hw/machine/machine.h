@@ -41,7 +41,7 @@ class Machine {
   const MachineParams& params() const;
   uint32_t chips() const;
   Chip& chip(uint32_t number);
-  pcie::Device& device(uint32_t number);  // the chip's PCIe function
+  pcie::Device& device(uint32_t number);   // the chip's PCIe function
   TargetPort& host_port(uint32_t number);  // with host_sockets: to be bound
   pcie::HostExecutor& executor();
   EventQueue& queue();
@@ -55,6 +55,11 @@ class Machine {
   // expires). Whenever everything rests, complete barriers open together.
   RunOutcome run_to_quiescence(base::Ps slice);
   bool at_rest() const;
+  // Makes every part that else comes into being on first touch, so that all have their names in
+  // SystemC's hierarchy (hw/machine/named.h).
+  void touch_all();
+  // Writes signals to a VCD file from now on (hw/machine/watch.h). Throws std::invalid_argument.
+  void watch(const std::string& file, const std::vector<std::string>& patterns);
   base::Ps now() const;
   const std::optional<base::Error>& error() const;
   // Does `what` once, `after` the next time that barriers open.
@@ -76,6 +81,7 @@ class Machine {
   void advance(base::Ps limit, bool to_limit);
   bool run_until(const std::function<bool()>& done);
   bool go_to_grid();
+  void name_links();
 
   struct State;
   std::unique_ptr<State> state_;

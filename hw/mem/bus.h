@@ -1,6 +1,6 @@
 // The control plane's plain interface: what stands behind a register window of our own blocks. They
-// call each other through it, several times per DMA packet; TLM sockets stand where blocks of others
-// are attached (hw/block).
+// call each other through it, several times per DMA packet; TLM sockets stand where blocks of
+// others are attached (hw/block).
 #pragma once
 
 #include <cstddef>

@@ -154,8 +154,8 @@ class Fabric {
   Memory* plain(uint64_t address, uint64_t* offset);
   // The block whose window stands at an address and the offset in it; null for everything else.
   BusTarget* block(uint64_t address, uint64_t* offset) const;
-  // Who has to be asked for what stands at an address, and the offset there: a block of others, or a
-  // host to whose memory there is no pointer. Null for everything else.
+  // Who has to be asked for what stands at an address, and the offset there: a block of others, or
+  // a host to whose memory there is no pointer. Null for everything else.
   Outward* outward(uint64_t address, uint64_t* offset) const;
   bool asks_host(uint64_t address) const {
     uint64_t offset = 0;

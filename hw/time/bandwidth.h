@@ -102,7 +102,8 @@ class alignas(64) BandwidthResource {
   // The time that the arbiter says; the resource is taken for busy until the last such time.
   base::Ps arbitrate(base::Ps at, uint64_t bytes, base::Ps extra, uint32_t component) {
     const base::Ps end = arbiter_->serve(at, bytes, component >> kChipShift) + extra;
-    if (end < at) throw std::runtime_error(name_ + ": its arbiter answers with a time that is over");
+    if (end < at)
+      throw std::runtime_error(name_ + ": its arbiter answers with a time that is over");
     if (at > state_.end) state_ = {at, at, 0};
     if (end > state_.end) state_.end = end;
     return end;

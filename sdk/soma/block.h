@@ -85,6 +85,6 @@ sc_core::sc_module* create_block(const char* name, Host& host) {
 
 }  // namespace soma
 
-#define SOMA_BLOCK(type, block)                                                    \
-  extern "C" __attribute__((visibility("default"))) const soma::BlockType          \
-      soma_block_##type = {soma::kAbi, SC_VERSION, &soma::create_block<block>};
+#define SOMA_BLOCK(type, block)                     \
+  extern "C" __attribute__((visibility("default"))) \
+  const soma::BlockType soma_block_##type = {soma::kAbi, SC_VERSION, &soma::create_block<block>};

@@ -10,8 +10,8 @@
 //
 // and "policies" of a platform file selects it by library and type (docs/blocks.md). Policies are
 // called at the simulated time of the decision. They must decide by what they are told and by their
-// own state only: then a run is repeatable. An answer that is not among the choices ends the machine
-// with an error that names the policy.
+// own state only: then a run is repeatable. An answer that is not among the choices ends the
+// machine with an error that names the policy.
 #pragma once
 
 #include <cstddef>
@@ -40,8 +40,8 @@ class QueueArbiter {
 class LinkArbiter {
  public:
   virtual ~LinkArbiter() = default;
-  // A packet that comes at `now` (picoseconds, never less than before): when it has passed, at least
-  // `now`. `chip`: where the engine sits that moves it.
+  // A packet that comes at `now` (picoseconds, never less than before): when it has passed, at
+  // least `now`. `chip`: where the engine sits that moves it.
   virtual uint64_t serve(uint64_t now, uint64_t bytes, uint32_t chip) = 0;
 };
 
@@ -55,10 +55,11 @@ struct LinkRate {
 class Topology {
  public:
   virtual uint32_t chips() const = 0;
-  virtual uint32_t vertices() const = 0;  // chips and switches
+  virtual uint32_t vertices() const = 0;                                       // chips and switches
   virtual const std::vector<uint32_t>& neighbours(uint32_t vertex) const = 0;  // sorted
   virtual uint32_t level(uint32_t vertex) const = 0;                           // of a switch
-  // The shape of a torus, outermost dimension first, and a chip's place in it; empty if it has none.
+  // The shape of a torus, outermost dimension first, and a chip's place in it; empty if it has
+  // none.
   virtual const std::vector<uint32_t>& dimensions() const = 0;
   virtual const std::vector<uint32_t>& coordinates(uint32_t chip) const = 0;
 
@@ -116,13 +117,12 @@ void* create_policy(const PolicySetting& s) {
 
 }  // namespace soma
 
-#define SOMA_POLICY(kind, base, type, policy)                                          \
-  extern "C" __attribute__((visibility("default"))) const soma::PolicyType             \
-      soma_policy_##type = {soma::kPolicyAbi, kind, &soma::create_policy<base, policy>};
+#define SOMA_POLICY(kind, base, type, policy)                                                     \
+  extern "C" __attribute__((visibility("default"))) const soma::PolicyType soma_policy_##type = { \
+      soma::kPolicyAbi, kind, &soma::create_policy<base, policy>};
 #define SOMA_QUEUE_ARBITER(type, policy) \
   SOMA_POLICY("queue_arbiter", soma::QueueArbiter, type, policy)
-#define SOMA_LINK_ARBITER(type, policy) \
-  SOMA_POLICY("link_arbiter", soma::LinkArbiter, type, policy)
+#define SOMA_LINK_ARBITER(type, policy) SOMA_POLICY("link_arbiter", soma::LinkArbiter, type, policy)
 #define SOMA_ROUTING(type, policy) SOMA_POLICY("routing", soma::Routing, type, policy)
 #define SOMA_SWITCH_CHOICE(type, policy) \
   SOMA_POLICY("switch_choice", soma::SwitchChoice, type, policy)

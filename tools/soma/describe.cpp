@@ -11,12 +11,56 @@
 #include "arch/config/support.h"
 #include "arch/config/timing.h"
 #include "base/json.h"
+#include "sim/hierarchy.h"
 #include "tools/soma/options.h"
 
 namespace soma {
 namespace {
 
 using nlohmann::ordered_json;
+
+// A rate as decimal text, as files have it; parse_decimal has at most 18 digits.
+std::string decimal(const config::Ratio& ratio) {
+  std::string text = std::to_string(ratio.num / ratio.den);
+  uint64_t rest = ratio.num % ratio.den;
+  if (rest != 0) text += ".";
+  for (; rest != 0; rest = rest * 10 % ratio.den) text += std::to_string(rest * 10 / ratio.den);
+  return text;
+}
+
+ordered_json to_json(const config::Block& block) {
+  ordered_json json{{"name", block.name},
+                    {"library", block.library},
+                    {"type", block.type},
+                    {"chips", block.chips}};
+  for (const auto& window : block.windows) {
+    ordered_json row{{"socket", window.socket}, {"size", window.size}};
+    if (window.address) row["address"] = fmt::format("0x{:x}", *window.address);
+    json["windows"].push_back(std::move(row));
+  }
+  for (const auto& initiator : block.initiators) {
+    ordered_json row{{"socket", initiator.socket}};
+    if (initiator.gbps) row["gbps"] = decimal(*initiator.gbps);
+    row["packet_bytes"] = initiator.packet_bytes;
+    if (initiator.core) row["core"] = *initiator.core;
+    json["initiators"].push_back(std::move(row));
+  }
+  for (const auto& line : block.semaphores) {
+    json["semaphores"].push_back(
+        {{"port", line.port}, {"core", line.core}, {"semaphore", line.semaphore}});
+  }
+  for (const auto& [name, value] : block.parameters) json["parameters"][name] = value;
+  if (block.background) json["background"] = true;
+  return json;
+}
+
+void add(ordered_json& platform, const char* which, const config::Policy& policy) {
+  if (!policy.given()) return;
+  ordered_json& at = platform["policies"][which];
+  at["type"] = policy.name;
+  if (!policy.library.empty()) at["library"] = policy.library;
+  for (const auto& [name, value] : policy.parameters) at["parameters"][name] = value;
+}
 
 ordered_json to_json(const config::Platform& platform) {
   const config::ChipModel& chip = platform.chip;
@@ -68,6 +112,12 @@ ordered_json to_json(const config::Platform& platform) {
   for (const config::Nic& nic : platform.nics) {
     json["nics"].push_back({{"id", nic.id}, {"node", nic.node}, {"gbit", nic.gbit}});
   }
+  for (const config::Block& block : platform.blocks) json["blocks"].push_back(to_json(block));
+  const config::Policies& policies = platform.policies;
+  add(json, "dma_queues", policies.dma_queues);
+  add(json, "links", policies.links);
+  add(json, "routing", policies.routing);
+  add(json, "switch_port", policies.switch_port);
   return json;
 }
 
@@ -95,6 +145,20 @@ void print_platform(const config::Platform& platform) {
   for (const config::Switch& sw : platform.switches) {
     fmt::print("  switch    {} level {}, {} x {}\n", sw.id, sw.level, sw.members.size(), sw.link);
   }
+  for (const config::Block& block : platform.blocks) {
+    fmt::print("  block     {}: {} of {}, on {} chip{}{}\n", block.name, block.type, block.library,
+               block.chips.size(), block.chips.size() == 1 ? "" : "s",
+               block.background ? ", in the background" : "");
+  }
+  const auto policy = [](const char* which, const config::Policy& p) {
+    if (!p.given()) return;
+    fmt::print("  policy    {}: {}{}{}\n", which, p.name, p.library.empty() ? "" : " of ",
+               p.library);
+  };
+  policy("DMA queues", platform.policies.dma_queues);
+  policy("links", platform.policies.links);
+  policy("routing", platform.policies.routing);
+  policy("switch ports", platform.policies.switch_port);
   if (!platform.nics.empty()) {
     fmt::print("  network   {} x {} Gbit/s\n", platform.nics.size(), platform.nics.front().gbit);
   }
@@ -158,10 +222,29 @@ int print_support(bool json) {
 
 }  // namespace
 
+static int print_hierarchy(const Configuration& configuration, bool json) {
+  const auto objects = sim::hierarchy(configuration.platform, configuration.timing);
+  if (!objects) {
+    complain(objects.error().message());
+    return exit_code(objects.error().fault);
+  }
+  ordered_json rows = ordered_json::array();
+  for (const sim::HierarchyObject& each : *objects) {
+    if (json) {
+      rows.push_back({{"name", each.name}, {"kind", each.kind}});
+    } else {
+      fmt::print("{:<32} {}\n", each.name, each.kind);
+    }
+  }
+  if (json) fmt::print("{}\n", base::json_text(rows, 1));
+  return 0;
+}
+
 int describe(const DescribeOptions& options) {
   if (options.support) return print_support(options.json);
   const bool schedule = !options.schedule.operation.empty();
-  if (!options.timing && !options.registers && !options.platform_given && !schedule) {
+  const bool detail = options.timing || options.registers || options.hierarchy || schedule;
+  if (!detail && !options.platform_given) {
     for (const std::string& name : config::platform_names()) fmt::print("{}\n", name);
     return 0;
   }
@@ -171,6 +254,7 @@ int describe(const DescribeOptions& options) {
     return kExitUsage;
   }
   if (schedule) return describe_schedule(configuration->platform, options.schedule);
+  if (options.hierarchy) return print_hierarchy(*configuration, options.json);
   if (options.registers) {
     describe_registers(configuration->platform, options.unsupported, options.json);
   } else if (options.timing) {

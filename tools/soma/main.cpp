@@ -53,6 +53,12 @@ void add_machine_options(CLI::App& app, MachineOptions& options) {
   app.add_option("--clock", options.clock, "what clients see as time: virtual or host")
       ->check(CLI::IsMember({"virtual", "host"}))
       ->capture_default_str();
+  CLI::Option* watch =
+      app.add_option("--watch", options.watch, "a pattern of signals (d0.dma*.busy) for --vcd")
+          ->allow_extra_args(false);
+  CLI::Option* vcd = app.add_option("--vcd", options.vcd, "write them to this file, for GTKWave");
+  watch->needs(vcd);
+  vcd->needs(watch);
 }
 
 // The message for an argument that no option takes, with the valid ones near it.
@@ -223,6 +229,8 @@ class CommandLine {
     add_machine_options(*describe_, describe_options_.machine);
     describe_->add_flag("--json", describe_options_.json, "as JSON");
     describe_->add_flag("--timing", describe_options_.timing, "every timing parameter");
+    describe_->add_flag("--hierarchy", describe_options_.hierarchy,
+                        "every part of the machine by its name in SystemC");
     describe_->add_flag("--support", describe_options_.support, "what works and what does not");
     CLI::Option* registers = describe_->add_flag("--registers", describe_options_.registers,
                                                  "every known register of the generation");

@@ -31,6 +31,8 @@ struct MachineOptions {
   std::string log;
   std::string trace;
   uint64_t trace_limit = kDefaultTraceLimit;
+  std::string vcd;
+  std::vector<std::string> watch;
 };
 
 struct RunOptions {
@@ -95,6 +97,7 @@ struct DescribeOptions {
   bool timing = false;
   bool support = false;
   bool registers = false;
+  bool hierarchy = false;
   ScheduleOptions schedule;
   bool unsupported = false;  // of the registers, only those that are known but not modelled
 };

@@ -31,7 +31,9 @@ base::Result<std::unique_ptr<Session>> Session::create(const MachineOptions& opt
                             options.policy == "epoch" ? sim::Policy::kEpoch : sim::Policy::kOverlap,
                             session->directory() + "/server",
                             session->instruments_.trace(),
-                            &session->instruments_.logger()};
+                            &session->instruments_.logger(),
+                            options.vcd,
+                            options.watch};
   auto machine = sim::Machine::create(std::move(params));
   if (!machine) return machine.error();
   session->machine_ = std::move(*machine);

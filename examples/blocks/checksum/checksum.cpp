@@ -1,4 +1,5 @@
-// A checksum engine for a Soma chip: CRC-32 (IEEE 802.3, as zlib's crc32) of a range of device memory.
+// A checksum engine for a Soma chip: CRC-32 (IEEE 802.3, as zlib's crc32) of a range of device
+// memory.
 //
 // Software writes source, destination, length and start (a NEFF does so with WRITE), the engine's
 // own thread reads the source, writes 4 bytes of result, and raises its line, which the platform

@@ -126,7 +126,8 @@ class Cpu : public sc_core::sc_module {
       put(kEngine + half + 0x20, 0x0303'0000);
     }
     constexpr uint32_t kBytes = 32768;
-    for (uint32_t i = 0; i < kBytes; ++i) dram_[0x10000 + i] = static_cast<uint8_t>(i * 7 + i / 256);
+    for (uint32_t i = 0; i < kBytes; ++i)
+      dram_[0x10000 + i] = static_cast<uint8_t>(i * 7 + i / 256);
     const sc_core::sc_time begin = sc_core::sc_time_stamp();
     copy(0x40'0000, kHostWindow + 0x10000, kBytes);
     copy(kHostWindow + 0x20000, 0x40'0000, kBytes);

@@ -1,6 +1,6 @@
-// A way of one's own through the 4 x 4 torus of a trn2.48xlarge: within the row first, then along the
-// column, each the shorter way round (half way round: up). The built-in ways of this platform mix
-// rows and columns, see docs/platforms.md.
+// A way of one's own through the 4 x 4 torus of a trn2.48xlarge: within the row first, then along
+// the column, each the shorter way round (half way round: up). The built-in ways of this platform
+// mix rows and columns, see docs/platforms.md.
 #include <cstdint>
 #include <stdexcept>
 #include <vector>
@@ -12,7 +12,8 @@ namespace {
 class RowsFirst : public soma::Routing {
  public:
   RowsFirst(const soma::Topology& topology, const soma::Parameters&) : topology_(topology) {
-    if (topology.dimensions().size() != 2) throw std::invalid_argument("needs a torus of 2 dimensions");
+    if (topology.dimensions().size() != 2)
+      throw std::invalid_argument("needs a torus of 2 dimensions");
   }
 
   std::vector<uint32_t> way(uint32_t from, uint32_t to) override {

@@ -1,8 +1,9 @@
 // Another tenant of a chip: reads device memory at a steady rate, whatever else goes on.
 //
-// A platform file gives it `gbps` (GB/s), `bytes` of each read, and the `address` from which it reads 1 MiB over and over.
-// `depth` reads are on their way at once, so that the rate holds while others make it wait. Put into
-// the platform with "background": true it never keeps the machine from rest.
+// A platform file gives it `gbps` (GB/s), `bytes` of each read, and the `address` from which it
+// reads 1 MiB over and over. `depth` reads are on their way at once, so that the rate holds while
+// others make it wait. Put into the platform with "background": true it never keeps the machine
+// from rest.
 #define SC_INCLUDE_DYNAMIC_PROCESSES  // sc_spawn
 #include <tlm_utils/simple_initiator_socket.h>
 
