@@ -130,7 +130,9 @@ void UdmaEngine::configure() {
     const uint32_t limits = value(udma::kM2sQ + udma::kM2sQRateLimitMask, q);
     if (enabled) config_.scheduled |= 1u << q;
     if (udma::kM2sQRateLimitMaskDmbPause.get(limits) != 0) config_.dmb_ignored |= 1u << q;
-    config_.service_class[q] = static_cast<uint8_t>(classes ? udma::kM2sQCfgQos.get(m2s) : 0);
+    // A policy of others is told the classes, whatever we would make of them.
+    const bool told = classes || arbiter_ != nullptr;
+    config_.service_class[q] = static_cast<uint8_t>(told ? udma::kM2sQCfgQos.get(m2s) : 0);
     config_.classes |= config_.service_class[q] != 0;
   }
 }

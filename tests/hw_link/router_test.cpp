@@ -186,5 +186,69 @@ TEST(Router, RefusesWhatCannotBe) {
   EXPECT_NO_THROW(Router(torus, 2, {{0, 1, {1, 1}}}, {}));
 }
 
+// Two switches of level 1 that join the same four chips.
+MachineParams two_switches() {
+  MachineParams p;
+  p.chips.resize(4);
+  p.routes.rule = RouteParams::Rule::kSwitched;
+  for (const char* name : {"s0", "s1"}) p.switches.push_back({name, 1, {1, 1}, {0, 1, 2, 3}});
+  return p;
+}
+
+TEST(SwitchPort, FirstOrInTurns) {
+  MachineParams p = two_switches();
+  EXPECT_THAT(router_of(p).ways(1)[2], ElementsAre(1, 4, 2));
+  p.routes.switch_port = RouteParams::Switch::kSpread;
+  EXPECT_THAT(router_of(p).ways(1)[2], ElementsAre(1, 5, 2));
+  EXPECT_THAT(router_of(p).ways(1)[3], ElementsAre(1, 4, 3));
+}
+
+TEST(SwitchPort, ChosenByOthers) {
+  struct Choice : soma::SwitchChoice {
+    size_t choose(uint32_t from, uint32_t to, const std::vector<uint32_t>& switches) override {
+      EXPECT_THAT(switches, ElementsAre(4, 5));
+      return from > to ? 1 : from == 1 ? 2 : 0;
+    }
+  };
+  MachineParams p = two_switches();
+  p.routes.switch_choice = [](const soma::Topology&) { return std::make_unique<Choice>(); };
+  EXPECT_THAT(router_of(p).ways(2)[1], ElementsAre(2, 5, 1));
+  EXPECT_THROW((void)router_of(p).ways(1), std::runtime_error) << "there is no third switch";
+}
+
+TEST(Routing, ChosenByOthers) {
+  struct Detour : soma::Routing {
+    explicit Detour(const soma::Topology& t) : topology(t) {}
+    std::vector<uint32_t> way(uint32_t from, uint32_t to) override {
+      EXPECT_EQ(topology.chips(), 16u);
+      EXPECT_EQ(topology.dimensions(), (std::vector<uint32_t>{4, 4}));
+      EXPECT_EQ(topology.coordinates(6), (std::vector<uint32_t>{1, 2}));
+      if (from == 0 && to == 1) return {0, 4, 5, 1};
+      if (from == 0 && to == 2) return {};
+      if (from == 1) return {1, to};  // chips that are not joined, too
+      return {from, to};
+    }
+    const soma::Topology& topology;
+  };
+  MachineParams p = params_of("trn2.48xlarge");
+  const Router own = router_of(p);
+  p.routes.routing = [](const soma::Topology& t) { return std::make_unique<Detour>(t); };
+  p.chips.resize(16);
+  const Router router = router_of(p);
+  EXPECT_THROW((void)router.ways(1), std::runtime_error);
+  MachineParams two = p;
+  two.routes.routing = [](const soma::Topology&) {
+    struct Some : soma::Routing {
+      std::vector<uint32_t> way(uint32_t from, uint32_t to) override {
+        return from == 0 && to == 1 ? std::vector<uint32_t>{0, 4, 5, 1} : std::vector<uint32_t>{};
+      }
+    };
+    return std::make_unique<Some>();
+  };
+  const Router other = router_of(two);
+  EXPECT_THAT(other.ways(0)[1], ElementsAre(0, 4, 5, 1));
+  EXPECT_EQ(other.ways(0)[2], own.ways(0)[2]) << "what it leaves to us";
+}
+
 }  // namespace
 }  // namespace hw

@@ -73,7 +73,8 @@ int main(int argc, char** argv) {
     uint32_t device = 0;
     memcpy(&device, result, sizeof device);
     const uint32_t expected = crc32(bytes, kBytes);
-    printf("device %08x, host %08x: %s\n", device, expected, device == expected ? "equal" : "WRONG");
+    printf("device %08x, host %08x: %s\n", device, expected,
+           device == expected ? "equal" : "WRONG");
     wrong += device != expected;
   }
   nrt_unload(model);
