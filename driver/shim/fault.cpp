@@ -6,7 +6,9 @@
 #include <Zydis/Zydis.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -27,8 +29,9 @@ using DecodeFull = decltype(&ZydisDecoderDecodeFull);
 ZydisDecoder decoder;
 DecodeFull decode_full = nullptr;
 
-std::atomic<int> handler_state{0};  // 0 absent, 1 being installed, 2 installed
-struct sigaction program_action;    // what the program wants for SIGSEGV
+pthread_once_t install_once = PTHREAD_ONCE_INIT;
+std::atomic<bool> handler_installed{false};
+struct sigaction program_action;  // what the program wants for SIGSEGV
 
 // mcontext index of the 32-bit registers in Zydis's order, EAX to R15D.
 constexpr int kGeneralRegisters[] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
@@ -149,33 +152,52 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   if (!carried) chain(signal, info, context);
 }
 
-void load_decoder() {
-  void* library = dlopen("libZydis.so.4.0", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return;
+constexpr const char* kDecoderLibrary = "libZydis.so.4.0";
+
+// nullptr, or why there is no decoder.
+const char* load_decoder() {
+  void* library = dlopen(kDecoderLibrary, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return dlerror();
   const auto init =
       reinterpret_cast<decltype(&ZydisDecoderInit)>(dlsym(library, "ZydisDecoderInit"));
   const auto full = reinterpret_cast<DecodeFull>(dlsym(library, "ZydisDecoderDecodeFull"));
-  if (init == nullptr || full == nullptr) return;
-  if (ZYAN_SUCCESS(init(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)))
-    decode_full = full;
+  if (init == nullptr || full == nullptr) return dlerror();
+  if (!ZYAN_SUCCESS(init(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64))) {
+    return "its decoder does not start";
+  }
+  decode_full = full;
+  return nullptr;
+}
+
+void install() {
+  const int saved = errno;
+  if (const char* missing = load_decoder()) {
+    // The program gets an error number only; which library it is about is said here.
+    dprintf(
+        STDERR_FILENO,
+        "soma: register windows cannot be mapped for writing: %s, which decodes the stores into "
+        "them, cannot be used: %s\n",
+        kDecoderLibrary, missing);
+    errno = saved;
+    return;
+  }
+  struct sigaction ours = {};
+  ours.sa_sigaction = on_fault;
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  sigemptyset(&ours.sa_mask);
+  SHIM_REAL(sigaction)(SIGSEGV, &ours, &program_action);
+  handler_installed.store(true, std::memory_order_release);
+  errno = saved;
 }
 
 }  // namespace
 
 namespace driver::shim {
 
-void install_fault_handler() {
-  int absent = 0;
-  if (!handler_state.compare_exchange_strong(absent, 1)) return;
-  const int saved = errno;
-  load_decoder();
-  struct sigaction ours = {};
-  ours.sa_sigaction = on_fault;
-  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-  sigemptyset(&ours.sa_mask);
-  SHIM_REAL(sigaction)(SIGSEGV, &ours, &program_action);
-  handler_state.store(2, std::memory_order_release);
-  errno = saved;
+// A thread that comes while another one installs waits for it: it stores as soon as this returns.
+bool install_fault_handler() {
+  pthread_once(&install_once, install);
+  return handler_installed.load(std::memory_order_acquire);
 }
 
 }  // namespace driver::shim
@@ -183,7 +205,7 @@ void install_fault_handler() {
 // The program keeps thinking that SIGSEGV is its own.
 SHIM_EXPORT int sigaction(int signal, const struct sigaction* action,
                           struct sigaction* old) noexcept {
-  if (signal != SIGSEGV || handler_state.load(std::memory_order_acquire) != 2) {
+  if (signal != SIGSEGV || !handler_installed.load(std::memory_order_acquire)) {
     return SHIM_REAL(sigaction)(signal, action, old);
   }
   const struct sigaction before = program_action;
@@ -193,7 +215,7 @@ SHIM_EXPORT int sigaction(int signal, const struct sigaction* action,
 }
 
 SHIM_EXPORT sighandler_t signal(int number, sighandler_t handler) noexcept {
-  if (number != SIGSEGV || handler_state.load(std::memory_order_acquire) != 2) {
+  if (number != SIGSEGV || !handler_installed.load(std::memory_order_acquire)) {
     return SHIM_REAL(signal)(number, handler);
   }
   const sighandler_t before = program_action.sa_handler;

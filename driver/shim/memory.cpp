@@ -126,6 +126,8 @@ struct Request {
 // Maps what the server answered with at `place`, which is reserved or named by the program; 0 or
 // -errno.
 int map_target(const Request& request, void* place, const wire::MmapReply& target, int fd) {
+  const bool stores = target.store_is_mmio != 0 && (request.protection & PROT_WRITE) != 0;
+  if (stores && !install_fault_handler()) return -ELIBACC;
   const bool shared = (request.flags & MAP_TYPE) != MAP_PRIVATE;
   const bool may_write = target.writable != 0 || !shared;
   const int protection = may_write ? request.protection : request.protection & ~PROT_WRITE;
@@ -138,13 +140,11 @@ int map_target(const Request& request, void* place, const wire::MmapReply& targe
   // As the driver marks its mappings (driver-ioctl.md 4.2).
   madvise(mapped, request.length, MADV_DONTFORK);
   madvise(mapped, request.length, MADV_DONTDUMP);
-  const bool stores = target.store_is_mmio != 0 && (request.protection & PROT_WRITE) != 0;
   if (!add_window({reinterpret_cast<uint64_t>(mapped), request.length, request.file.token,
                    request.offset, target.bar_offset, stores})) {
     SHIM_REAL(munmap)(mapped, request.length);
     return -ENOMEM;
   }
-  if (stores) install_fault_handler();
   return 0;
 }
 

@@ -20,7 +20,7 @@ bool add_window(const Window& window);  // false: table full
 bool remove_window(uint64_t start, uint64_t length, Window* removed);
 bool find_mmio_window(uint64_t address, Window* found);
 
-// Makes stores into register windows reach the device from now on.
-void install_fault_handler();
+// Makes stores into register windows reach the device from now on; false if they cannot be decoded.
+bool install_fault_handler();
 
 }  // namespace driver::shim

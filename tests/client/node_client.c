@@ -2,10 +2,13 @@
  * ours. One sub-command per scenario; prints what it saw. */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -17,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -245,6 +249,57 @@ static int cmd_mmio(void) {
   return 0;
 }
 
+/* Loading a library takes long here, so that threads catch up with the one that does it. */
+static int slow_loading;
+__attribute__((visibility("default"))) void* dlopen(const char* name, int flags) {
+  void* (*load)(const char*, int) = (void* (*)(const char*, int))dlsym(RTLD_NEXT, "dlopen");
+  if (slow_loading) usleep(50000);
+  return load(name, flags);
+}
+
+/* The store goes out the moment the window is there, while other threads map theirs. */
+static pthread_barrier_t all_ready;
+static void* map_and_store(void* fd) {
+  pthread_barrier_wait(&all_ready);
+  volatile uint32_t* window =
+      mmap(NULL, MAP_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, *(int*)fd, WINDOW);
+  if (window == MAP_FAILED) _exit(1);
+  window[3] = 7;
+  return NULL;
+}
+
+/* Each child is a process that maps its first register windows in several threads at once. */
+static int cmd_first_windows(void) {
+  enum { CHILDREN = 3, THREADS = 4 };
+  slow_loading = 1;
+  int ended_well = 0;
+  for (int i = 0; i < CHILDREN; ++i) {
+    pid_t child = fork();
+    if (child == 0) {
+      int fd = device(O_RDWR | O_CLOEXEC);
+      pthread_t threads[THREADS];
+      pthread_barrier_init(&all_ready, NULL, THREADS);
+      for (int k = 0; k < THREADS; ++k) pthread_create(&threads[k], NULL, map_and_store, &fd);
+      for (int k = 0; k < THREADS; ++k) pthread_join(threads[k], NULL);
+      _exit(0);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    ended_well += status == 0;
+  }
+  printf("ended well %d of %d\n", ended_well, CHILDREN);
+  return 0;
+}
+
+static int cmd_map_window(void) {
+  int fd = device(O_RDWR | O_CLOEXEC);
+  void* window = mmap(NULL, MAP_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, WINDOW);
+  printf("to write %s\n", window == MAP_FAILED ? strerror(errno) : "mapped");
+  window = mmap(NULL, MAP_LEN, PROT_READ, MAP_SHARED, fd, WINDOW);
+  printf("to read %s\n", window == MAP_FAILED ? strerror(errno) : "mapped");
+  return 0;
+}
+
 /* 30 ms of wall time in the machine count as `us` simulated microseconds. */
 static int cmd_clock(const char* us) {
   int fd = device(O_RDWR | O_CLOEXEC);
@@ -259,6 +314,128 @@ static int cmd_clock(const char* us) {
   struct timespec pause = {0, 20000000};
   nanosleep(&pause, NULL);
   printf("%lld\n", (long long)(now_ns(CLOCK_MONOTONIC) - start) / 1000);
+  return 0;
+}
+
+/* Every way to ask for the time of day says what clock_gettime says before and after it. */
+static void show_clock(const char* name, int64_t before, int64_t ns, int64_t unit) {
+  int64_t after = now_ns(CLOCK_REALTIME);
+  printf("%s %d\n", name, before / unit * unit <= ns && ns <= after);
+}
+
+/* The clock stands still while the machine is busy, also for a moment after it has answered. */
+static void wait_until_at_rest(void) {
+  int64_t first = now_ns(CLOCK_MONOTONIC);
+  while (now_ns(CLOCK_MONOTONIC) == first) sched_yield();
+}
+
+static int cmd_clocks(void) {
+  int fd = device(O_RDWR | O_CLOEXEC);
+  ioctl(fd, SPEND, 1000000000ul); /* 1000 s ahead of the host, which no delay makes up for */
+  wait_until_at_rest();
+  const int64_t second = 1000000000;
+  int64_t before = now_ns(CLOCK_REALTIME);
+  struct timeval day;
+  gettimeofday(&day, NULL);
+  show_clock("gettimeofday", before, day.tv_sec * second + day.tv_usec * 1000, 1000);
+  before = now_ns(CLOCK_REALTIME);
+  time_t stored = 0;
+  time_t seconds = time(&stored);
+  show_clock("time", before, seconds * second, second);
+  show_clock("stored", before, stored * second, second);
+  before = now_ns(CLOCK_REALTIME);
+  struct timespec spec;
+  int base = timespec_get(&spec, TIME_UTC);
+  show_clock("timespec_get", before, spec.tv_sec * second + spec.tv_nsec, 1);
+  printf("base %d\n", base == TIME_UTC);
+  before = now_ns(CLOCK_MONOTONIC);
+  struct timespec raw;
+  clock_gettime(CLOCK_MONOTONIC_RAW, &raw);
+  ioctl(fd, SPEND, 1000000000ul);
+  int64_t passed = now_ns(CLOCK_MONOTONIC) - before;
+  int64_t passed_raw = now_ns(CLOCK_MONOTONIC_RAW) - (raw.tv_sec * second + raw.tv_nsec);
+  printf("jumped %d raw %d\n", passed >= 1000 * second, passed_raw >= 1000 * second);
+  before = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+  ioctl(fd, SPEND, 1000000000ul);
+  printf("cpu time %d\n", now_ns(CLOCK_PROCESS_CPUTIME_ID) - before < 1000 * second);
+  return 0;
+}
+
+/* A wait of 20 ms: that it timed out as `result` says, not before the deadline, and not as long
+ * after it as a deadline of the host's clock would be. */
+enum { WAIT_NS = 20000000 };
+static struct timespec deadline_of(clockid_t clock) {
+  int64_t ns = now_ns(clock) + WAIT_NS;
+  return (struct timespec){ns / 1000000000, ns % 1000000000};
+}
+static void show_wait(const char* name, int timed_out, clockid_t clock, struct timespec deadline) {
+  int64_t late = now_ns(clock) - (deadline.tv_sec * 1000000000ll + deadline.tv_nsec);
+  printf("%s %d %d %d\n", name, timed_out, late >= 0, late < 500 * 1000000000ll);
+}
+
+static void wait_for_locks(void) {
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&mutex); /* waited for below, in the thread that holds it */
+  struct timespec deadline = deadline_of(CLOCK_REALTIME);
+  int result = pthread_mutex_timedlock(&mutex, &deadline);
+  show_wait("mutex_timedlock", result == ETIMEDOUT, CLOCK_REALTIME, deadline);
+  deadline = deadline_of(CLOCK_MONOTONIC);
+  result = pthread_mutex_clocklock(&mutex, CLOCK_MONOTONIC, &deadline);
+  show_wait("mutex_clocklock", result == ETIMEDOUT, CLOCK_MONOTONIC, deadline);
+  pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+  deadline = deadline_of(CLOCK_REALTIME);
+  result = pthread_cond_timedwait(&condition, &mutex, &deadline);
+  show_wait("cond_timedwait", result == ETIMEDOUT, CLOCK_REALTIME, deadline);
+  deadline = deadline_of(CLOCK_MONOTONIC);
+  result = pthread_cond_clockwait(&condition, &mutex, CLOCK_MONOTONIC, &deadline);
+  show_wait("cond_clockwait", result == ETIMEDOUT, CLOCK_MONOTONIC, deadline);
+  sem_t semaphore;
+  sem_init(&semaphore, 0, 0);
+  deadline = deadline_of(CLOCK_REALTIME);
+  result = sem_timedwait(&semaphore, &deadline);
+  show_wait("sem_timedwait", result != 0 && errno == ETIMEDOUT, CLOCK_REALTIME, deadline);
+  deadline = deadline_of(CLOCK_MONOTONIC);
+  result = sem_clockwait(&semaphore, CLOCK_MONOTONIC, &deadline);
+  show_wait("sem_clockwait", result != 0 && errno == ETIMEDOUT, CLOCK_MONOTONIC, deadline);
+}
+
+static void ignore(int number) {
+  (void)number;
+}
+static atomic_int interrupting = 1;
+static void* interrupter(void* sleeper) {
+  while (atomic_load(&interrupting)) {
+    pthread_kill(*(pthread_t*)sleeper, SIGUSR1);
+    usleep(5000);
+  }
+  return NULL;
+}
+
+/* Every wait, `us` simulated microseconds (in 90 ms of the host's) after the start. */
+static int cmd_waits(const char* us) {
+  int fd = device(O_RDWR | O_CLOEXEC);
+  for (int i = 0; i < 3; ++i) ioctl(fd, SPEND, strtoul(us, NULL, 10) / 3);
+  alarm(30); /* of the host: a wait that never ends ends the program */
+  wait_for_locks();
+  struct timespec deadline = deadline_of(CLOCK_MONOTONIC);
+  int result = usleep(WAIT_NS / 1000);
+  show_wait("usleep", result == 0, CLOCK_MONOTONIC, deadline);
+  deadline = deadline_of(CLOCK_REALTIME);
+  result = clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &deadline, NULL);
+  show_wait("clock_nanosleep", result == 0, CLOCK_REALTIME, deadline);
+  int64_t before = now_ns(CLOCK_MONOTONIC);
+  unsigned left = sleep(1);
+  printf("sleep %u %d\n", left, now_ns(CLOCK_MONOTONIC) - before >= 1000000000);
+  signal(SIGUSR1, ignore);
+  pthread_t self = pthread_self(), thread;
+  pthread_create(&thread, NULL, interrupter, &self);
+  left = sleep(1000);
+  printf("interrupted %d\n", left > 500 && left <= 1000);
+  struct timespec day = {100000, 0}, rest = {0, 0};
+  result = nanosleep(&day, &rest);
+  printf("interrupted %d %d %d\n", result, errno == EINTR, rest.tv_sec > 99000);
+  atomic_store(&interrupting, 0);
+  pthread_join(thread, NULL);
   return 0;
 }
 
@@ -414,7 +591,11 @@ int main(int argc, char** argv) {
   if (!strcmp(what, "inherited")) return cmd_inherited(argv[2]);
   if (!strcmp(what, "map")) return cmd_map();
   if (!strcmp(what, "mmio")) return cmd_mmio();
+  if (!strcmp(what, "first-windows")) return cmd_first_windows();
+  if (!strcmp(what, "map-window")) return cmd_map_window();
   if (!strcmp(what, "clock")) return cmd_clock(argv[2]);
+  if (!strcmp(what, "clocks")) return cmd_clocks();
+  if (!strcmp(what, "waits")) return cmd_waits(argv[2]);
   if (!strcmp(what, "monotonic")) return cmd_monotonic();
   if (!strcmp(what, "deadline")) return cmd_deadline();
   if (!strcmp(what, "poll")) return cmd_poll();

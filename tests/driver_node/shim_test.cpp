@@ -139,6 +139,37 @@ TEST_F(Shim, StoresIntoRegisterWindows) {
   EXPECT_EQ(registers.at(bench::kWindowBar + 32), 0x78u);
 }
 
+TEST_F(Shim, ThreadsThatMapTheirFirstWindowsAtOnceMayStoreAtOnce) {
+  EXPECT_EQ(scenario("first-windows"), "ended well 3 of 3\n");
+}
+
+// A file of that name that is no library comes first on the path, as if the package were missing.
+TEST_F(Shim, WithoutTheDecoderRegisterWindowsAreReadOnly) {
+  EXPECT_EQ(shell("dir=$(mktemp -d) && : > $dir/libZydis.so.4.0 && LD_LIBRARY_PATH=$dir " +
+                  client_program("node_client") +
+                  " map-window 2>$dir/err; sed \"s|$dir/||\" $dir/err; " + "rm -r $dir"),
+            "to write Can not access a needed shared library\n"
+            "to read mapped\n"
+            "soma: register windows cannot be mapped for writing: libZydis.so.4.0, which decodes "
+            "the stores into them, cannot be used: libZydis.so.4.0: file too short\n");
+}
+
+TEST_F(Shim, EveryClockSaysTheSame) {
+  EXPECT_EQ(scenario("clocks"),
+            "gettimeofday 1\ntime 1\nstored 1\ntimespec_get 1\nbase 1\n"
+            "jumped 1 raw 1\ncpu time 1\n");
+}
+
+// Timed out, not early, not late: whether simulated time is behind the host's or ahead of it.
+TEST_F(Shim, EveryWaitLastsInVirtualTime) {
+  const std::string expected =
+      "mutex_timedlock 1 1 1\nmutex_clocklock 1 1 1\ncond_timedwait 1 1 1\n"
+      "cond_clockwait 1 1 1\nsem_timedwait 1 1 1\nsem_clockwait 1 1 1\n"
+      "usleep 1 1 1\nclock_nanosleep 1 1 1\nsleep 0 1\ninterrupted 1\ninterrupted -1 1 1\n";
+  EXPECT_EQ(scenario("waits", "0"), expected);
+  EXPECT_EQ(scenario("waits", "3000000000"), expected);
+}
+
 TEST_F(Shim, ClockCountsSimulatedTime) {
   std::istringstream lines(scenario("clock", "5"));
   long monotonic = 0, realtime = 0, slept = 0;
