@@ -24,11 +24,10 @@ struct TimingParams {
   // all-reduces are slower than those of equally many bytes of bf16 (calibration.md N02.01, N28);
   // 16-bit ones are not limited so (N23).
   base::Rate dma_compute{5, 2000};
-  base::Ps dma_fetch = base::ns(770);  // dma.trigger_to_first_ns, M: doorbell to first activity
-  base::Ps dma_first_byte =
-      base::ns(230);                       // dma.trigger_to_data_ns less dma.trigger_to_first_ns, M
-  base::Ps dma_write_ack = base::ns(280);  // dma.end_to_consumer_ns less sem.visible_to_start_ns, M
-  base::Ps dma_buffer = base::ns(1);       // dma.buffer_ns_small, M: per buffer beyond bytes / rate
+  base::Ps dma_fetch = base::ns(770);       // dma.desc_fetch_ns, M: doorbell to first activity
+  base::Ps dma_first_byte = base::ns(230);  // dma.first_byte_ns, M: from there to the first data
+  base::Ps dma_write_ack = base::ns(280);   // dma.write_ack_ns, M: last byte to completion write
+  base::Ps dma_buffer = base::ns(1);  // dma.packet_overhead_ns, M: per buffer beyond bytes / rate
   // dma.burst_packets, A: reserved of a busy path at once, with the signal behind them.
   uint64_t dma_burst_packets = 2;
 

@@ -98,6 +98,19 @@ class Checkers(unittest.TestCase):
         self.write("base/a.cpp", "//" + "x" * 98 + "\n")
         self.assertEqual(run("check_text.py", self.root)[0], 0)
 
+    def test_timing_parameters(self):
+        self.write("data/timing/a.json", '{"parameters": {"dma.rate_gbps": {}, "link.x_ns": {}}}')
+        good = "int a;  // dma.rate_gbps, D (timing.md 5)\nint b;  // link.<class>_ns, see hw/b.h\n"
+        self.write("hw/params.h", good)
+        self.assertEqual(run("check_params.py", self.root)[0], 0)
+        for name in ("dma.rate", "link.<class>_us", "dma.rate_gbps_max"):
+            self.write("hw/params.h", f"{good}int c;  // {name} times two\n")
+            status, output = run("check_params.py", self.root)
+            self.assertEqual(status, 1, output)
+            self.assertIn(f"hw/params.h:3: no timing file has {name}\n", output)
+        self.write("hw/params.h", "int a;\n")
+        self.assertEqual(run("check_params.py", self.root)[0], 1)
+
     def test_names(self):
         clean, dirty = self.root / "clean", self.root / "dirty"
         clean.write_bytes(b"\0nrt_init and nothing else\0som\0a")
