@@ -18,9 +18,11 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <initializer_list>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -72,7 +74,7 @@ class RegTable {
       values_ += info.count;
     }
     for (const RegHook<Block>& hook : hooks) {
-      Entry& entry = entries_[words_.at(hook.offset / 4).entry];
+      Entry& entry = hooked(hook.offset);
       entry.read = hook.read;
       entry.write = hook.write;
     }
@@ -87,6 +89,21 @@ class RegTable {
   const std::vector<Entry>& entries() const { return entries_; }
 
  private:
+  // Hooks see the element, so they are named by the offset of element 0.
+  Entry& hooked(uint32_t offset) {
+    const Word found = word(offset);
+    if (found.entry == kNone || entries_[found.entry].info->offset != offset ||
+        entries_[found.entry].read != nullptr || entries_[found.entry].write != nullptr) {
+      char text[160];
+      std::snprintf(text, sizeof text,
+                    "register table '%s': a hook for offset 0x%x; expected element 0 of a register "
+                    "of the table, once",
+                    name_, offset);
+      throw std::logic_error(text);
+    }
+    return entries_[found.entry];
+  }
+
   const char* name_;
   std::vector<Entry> entries_;
   std::vector<Word> words_;
@@ -139,7 +156,6 @@ class RegBlock : public BusTarget {
     const auto& entry = Block::table().entry(Block::table().word(offset).entry);
     values()[entry.first + element] = value;
   }
-  bool reg_touched() const { return values_ != nullptr; }
   // All registers to their reset values.
   void reset_registers() { values_.reset(); }
 
