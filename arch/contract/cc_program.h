@@ -35,6 +35,53 @@ enum class Op : uint8_t {
   kBranchLess = 19,  // if (reg[a] < reg[b]) pc = imm
 };
 
+// As traces call it; nullptr for a number that is no operation. The compiler wants every one.
+constexpr const char* name(Op op) {
+  switch (op) {
+    case Op::kNop:
+      return "nop";
+    case Op::kSemWait:
+      return "semaphore wait";
+    case Op::kSemAdd:
+      return "semaphore add";
+    case Op::kDmaAdvance:
+      return "dma advance";
+    case Op::kDmaWait:
+      return "dma wait";
+    case Op::kHostPost:
+      return "host post";
+    case Op::kMov:
+      return "mov";
+    case Op::kAdd:
+      return "add";
+    case Op::kBranch:
+      return "branch";
+    case Op::kLoop:
+      return "loop";
+    case Op::kNotify:
+      return "notify";
+    case Op::kBarrier:
+      return "barrier";
+    case Op::kWrite:
+      return "write";
+    case Op::kDone:
+      return "done";
+    case Op::kArgument:
+      return "argument";
+    case Op::kDmaRange:
+      return "dma range";
+    case Op::kFork:
+      return "fork";
+    case Op::kEnd:
+      return "end";
+    case Op::kBlock:
+      return "block";
+    case Op::kBranchLess:
+      return "branch less";
+  }
+  return nullptr;
+}
+
 enum class Cond : uint8_t { kGe = 0, kEq = 1 };
 
 namespace flag {

@@ -113,7 +113,6 @@ class NeuronDevice {
   // Copies between device addresses on the ring of `nc`; 0 or -errno.
   int copy(uint32_t nc, uint64_t from, uint64_t to, uint64_t bytes);
   int memset(uint32_t nc, uint64_t to, uint8_t value, uint64_t bytes);
-  uint64_t dummy_ring() const { return dummy_ring_->pa; }
 
   // Attached processes (driver-ioctl.md 1.3, 1.4).
   int attach(int32_t tgid);  // 0 or -EBUSY

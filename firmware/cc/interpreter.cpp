@@ -119,7 +119,7 @@ bool Interpreter::well_formed(const Record& record) const {
   const bool imm_only = record.op == static_cast<uint8_t>(Op::kDmaRange) ||
                         record.op == static_cast<uint8_t>(Op::kBlock);
   if (imm_only && record.flags != 0) return false;
-  return record.op <= static_cast<uint8_t>(Op::kBranchLess) && record.a < program::kRegisters &&
+  return name(static_cast<Op>(record.op)) != nullptr && record.a < program::kRegisters &&
          record.b < program::kRegisters && (record.flags & ~kKnown) == 0 &&
          cond <= static_cast<uint8_t>(program::Cond::kEq);
 }
@@ -214,7 +214,6 @@ Step Interpreter::take(const LocalMemory& memory, Hal& hal) {
   fifo_head_ = (fifo_head_ + 1) % program::kFifoDepth;
   --fifo_level_;
   current_op_ = contract::cc::kTriggerOpIndex.get(word);
-  current_stream_ = contract::cc::kTriggerStream.get(word);
   status_ = CcStatus::kRunning;
   in_operation_ = true;
   out_of_bounds_ = false;

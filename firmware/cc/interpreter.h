@@ -66,7 +66,6 @@ class Interpreter {
   uint32_t error_pc() const { return error_pc_; }
   uint32_t fifo_level() const { return fifo_level_; }
   uint32_t current_op() const { return current_op_; }
-  uint32_t current_stream() const { return current_stream_; }
   uint32_t reg(uint32_t index) const { return threads_[current_].registers[index]; }
   uint64_t operations_done() const { return operations_done_; }
 
@@ -104,7 +103,6 @@ class Interpreter {
   uint32_t current_ = 0;        // thread
   uint32_t error_pc_ = 0;
   uint32_t current_op_ = 0;
-  uint32_t current_stream_ = 0;
   uint32_t argument_ = 0;
   uint32_t fifo_head_ = 0;
   uint32_t fifo_level_ = 0;

@@ -211,23 +211,13 @@ void CcCore::step() {
 
 // What the processor did since the last step.
 void CcCore::trace_last_step() {
-  constexpr const char* kNames[] = {"nop",           "semaphore wait",
-                                    "semaphore add", "dma advance",
-                                    "dma wait",      "host post",
-                                    "mov",           "add",
-                                    "branch",        "loop",
-                                    "notify",        "barrier",
-                                    "write",         "done",
-                                    "argument",      "dma range",
-                                    "fork",          "end",
-                                    "block",         "branch less"};
   const bool idle = last_step_.next == Next::kIdle || last_step_.next == Next::kStopped;
   const base::Ps now = context_.queue.now();
   if (context_.tracer == nullptr || idle || since_ == now) return;
   if (track_ == ~0u) track_ = context_.tracer->track(params_.name);
   const bool trigger = last_step_.next == Next::kSpend && last_step_.cost == Cost::kTrigger;
   context_.tracer->span(track_, since_, now,
-                        trigger ? "trigger" : kNames[static_cast<size_t>(last_step_.op)], 0);
+                        trigger ? "trigger" : contract::cc_program::name(last_step_.op), 0);
 }
 
 // One thread can go on; the firmware finds out which.

@@ -420,7 +420,9 @@ base::Status CollectiveSet::load_barrier() {
   if (!root) return root.error();
   const contract::AddressMap& map = core_.map();
   // The cell lives in the last CC-core of rank 0's first NeuronCore; the number of members picks
-  // it, so that worlds of different size never share one.
+  // it, so worlds of different size use different cells. Those whose sizes differ by a multiple of
+  // kBarrierCells share one: if both wait there at once, the CC-core reports an error
+  // (docs/hardware-contract.md 5).
   const uint32_t per_nc = map.topsps_per_nc();
   uint64_t cell =
       map.topsp(root->nc * per_nc + per_nc - 1).device + contract::cc::kBarrier +
