@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <fstream>
+#include <map>
 #include <sstream>
+
+#include "tools/nccom-test/switches.h"
 
 namespace nccom {
 namespace {
@@ -29,6 +33,12 @@ void refused(const std::string& line, const std::string& message) {
   EXPECT_EQ(p.text.find("usage: nccom-test "), 0u) << p.text;
   EXPECT_NE(p.text.find("\nnccom-test: error: " + message), std::string::npos) << p.text;
   EXPECT_EQ(p.text.back(), '\n');
+}
+
+std::string file_with(const std::string& name, const std::string& text) {
+  const std::string path = testing::TempDir() + name;
+  std::ofstream(path) << text;
+  return path;
 }
 
 TEST(Options, Defaults) {
@@ -136,6 +146,48 @@ TEST(Options, HelpAndVersionSucceed) {
   EXPECT_EQ(parse_line("--version").exit_code, 0);
 }
 
+std::string sample_of(const Switch& s) {
+  static const std::map<std::string, std::string> kSamples = {
+      {"--datatype", "bf16"},
+      {"--check", "all_ones"},
+      {"--stats", "p99"},
+      {"--x-reduction", "max"},
+      {"--x-channels", "2"},
+      {"--x-priority", "2"},
+      {"--cc-dim", "1"},
+      {"--coalesced-cc-size-ratio", "[1,2]"},
+      {"--input-shape", "[1,3][24,32]"},
+      {"--output-shape", "[1,3][24,32]"}};
+  const std::string name = s.full;
+  if (name == "--hosts-file") return file_with("hosts", "somewhere\n");
+  if (name == "--streams-json") {
+    return file_with("one_stream.json", "{\"streams\": [{\"operation\": \"allr\"}]}");
+  }
+  const auto sample = kSamples.find(name);
+  return sample == kSamples.end() ? "7" : sample->second;
+}
+
+// An option that is listed does something, or says that it is not supported.
+TEST(Options, EverySwitchHasAnEffect) {
+  ASSERT_FALSE(switches().empty());
+  for (const Switch& s : switches()) {
+    const bool listed = help().find(std::string(s.full) + " ") != std::string::npos;
+    EXPECT_EQ(listed, s.apply != nullptr) << s.full;
+    if (s.apply == nullptr) {
+      refused(std::string("-r 2 allr ") + s.full, "argument " + label(s) + ": not supported");
+      continue;
+    }
+    Draft draft;
+    unsigned char before[sizeof draft];
+    std::memcpy(before, static_cast<const void*>(&draft), sizeof draft);
+    const size_t values = s.arity == Arity::kNone ? 0 : s.arity == Arity::kMany ? 2 : 1;
+    Given given(s, std::vector<std::string>(values, sample_of(s)));
+    s.apply(given, &draft);
+    EXPECT_EQ(given.refusal(), "") << s.full;
+    EXPECT_NE(std::memcmp(before, static_cast<const void*>(&draft), sizeof draft), 0) << s.full;
+  }
+}
+
 TEST(Sizes, BinaryMultiplesOfAnyCase) {
   EXPECT_EQ(*parse_size("17"), 17u);
   EXPECT_EQ(*parse_size("1kb"), 1024u);
@@ -169,12 +221,6 @@ TEST(Sizes, PerRankBuffers) {
   const Options scatter = good("-r 4 redsct");
   EXPECT_EQ(input_bytes(scatter, 1024), 1024u);
   EXPECT_EQ(output_bytes(scatter, 1024), 256u);
-}
-
-std::string file_with(const std::string& name, const std::string& text) {
-  const std::string path = testing::TempDir() + name;
-  std::ofstream(path) << text;
-  return path;
 }
 
 TEST(Options, GroupsAndPairsFromFiles) {

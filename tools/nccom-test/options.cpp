@@ -1,8 +1,6 @@
 #include "options.h"
 
 #include <algorithm>
-#include <cctype>
-#include <cstdlib>
 #include <numeric>
 
 #include "checks.h"
@@ -13,22 +11,6 @@ namespace {
 
 constexpr const char* kProgram = "nccom-test";
 constexpr uint64_t kMostSizes = 100000;  // in one table
-constexpr size_t kLongestStat = 16;      // "p99.9" and more digits than anyone needs
-constexpr uint32_t kMaxChannels = 4;     // of a ring permute (collectives.md 1.5)
-
-bool is_stat(const std::string& text) {
-  if (text == "avg") return true;
-  if (text.size() < 2 || text[0] != 'p') return false;
-  return std::all_of(text.begin() + 1, text.end(),
-                     [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; }) &&
-         std::count(text.begin(), text.end(), '.') <= 1 && text != "p.";
-}
-
-std::string invalid_choice(const std::string& value, const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
-  return "invalid choice: '" + value + "' (choose from " + text + ")";
-}
 
 class Parser {
  public:
@@ -43,8 +25,8 @@ class Parser {
         } else {
           option(argument);
         }
-      } else if (operation_.empty()) {
-        operation_ = argument;
+      } else if (draft_.operation.empty()) {
+        draft_.operation = argument;
       } else {
         unknown_.push_back(argument);
       }
@@ -52,13 +34,13 @@ class Parser {
     if (!stopped_) finish();
     if (!stopped_) {
       result_.proceed = true;
-      result_.streams.push_back(options_);
+      result_.streams.push_back(draft_.options);
     }
     return std::move(result_);
   }
 
   // Arguments that each stream of --streams-json adds; empty without that file.
-  const std::vector<std::vector<std::string>>& streams() const { return streams_; }
+  const std::vector<std::vector<std::string>>& streams() const { return draft_.streams; }
 
  private:
   void stop(int code, std::string text) {
@@ -111,9 +93,13 @@ class Parser {
     std::vector<std::string> values;
     if (has_value) values.push_back(argument.substr(equals + 1));
     if (!glued.empty()) values.push_back(glued);
-    if (*s->help == '\0') return error(*s, "not supported by this version");
+    if (s->apply == nullptr) return error(*s, "not supported by this version");
     collect(*s, &values);
-    if (!stopped_) apply(*s, values);
+    if (stopped_) return;
+    Given given(*s, std::move(values));
+    s->apply(given, &draft_);
+    if (!given.refusal().empty()) return error(*s, given.refusal());
+    if (!draft_.answer.empty()) stop(0, draft_.answer);
   }
 
   bool next_is_value() const {
@@ -154,222 +140,21 @@ class Parser {
     }
   }
 
-  uint64_t number(const Switch& s, const std::string& text, uint64_t least, uint64_t most) {
-    constexpr size_t kDigits = 18;
-    if (text.empty() || text.size() > kDigits ||
-        !std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); })) {
-      error(s, "invalid int value: '" + text + "'");
-      return least;
-    }
-    const uint64_t value = std::stoull(text);
-    if (value < least || value > most) {
-      error(s,
-            "must be " + std::to_string(least) + " to " + std::to_string(most) + ", not " + text);
-    }
-    return value;
-  }
-
-  uint32_t count(const Switch& s, const std::string& text, uint64_t least) {
-    constexpr uint64_t kMost = 1000000;
-    return static_cast<uint32_t>(number(s, text, least, kMost));
-  }
-
-  uint64_t size(const Switch& s, const std::string& text) {
-    const base::Result<uint64_t> value = parse_size(text);
-    if (!value) error(s, value.error().what);
-    return value ? *value : 0;
-  }
-
-  void apply(const Switch& s, const std::vector<std::string>& values) {
-    const std::string name = s.full;
-    const std::string value = values.empty() ? std::string() : values.front();
-    Options& o = options_;
-    if (set_plain(name, value, &o)) return;
-    if (name == "--help") {
-      stop(0, help());
-    } else if (name == "--version") {
-      stop(0, "nccom-test 0.1.0\n");
-    } else if (name == "--nworkers") {
-      o.ranks = count(s, value, 1);
-    } else if (name == "--nnodes") {
-      o.nodes = count(s, value, 1);
-    } else if (name == "--minbytes") {
-      o.min_bytes = size(s, value);
-    } else if (name == "--maxbytes") {
-      o.max_bytes = size(s, value);
-    } else if (name == "--stepbytes" || name == "--stepfactor") {
-      step(s, name, value);
-    } else if (name == "--iters") {
-      o.iterations = count(s, value, 1);
-    } else if (name == "--warmup_iters") {
-      o.warmup = count(s, value, 0);
-    } else if (name == "--neff_iters" || name == "--neff_warmup_iters") {
-      o.repeat_neff = true;
-      (name == "--neff_iters" ? o.neff_iterations : o.neff_warmup) =
-          count(s, value, name == "--neff_iters" ? 1 : 0);
-    } else if (name == "--datatype") {
-      datatype(s, value);
-    } else if (name == "--check") {
-      check(s, value);
-    } else if (name == "--seed") {
-      o.seed_given = true;
-      o.seed = number(s, value, 0, UINT64_MAX);
-    } else {
-      apply_output(s, name, values);
-    }
-  }
-
-  void apply_output(const Switch& s, const std::string& name,
-                    const std::vector<std::string>& values) {
-    const std::string value = values.empty() ? std::string() : values.front();
-    Options& o = options_;
-    if (name == "--stats") {
-      stats(s, values);
-    } else if (name == "--non-interactive") {
-      o.interactive = false;
-    } else if (name == "--debug") {
-      o.debug = true;
-      o.interactive = false;
-    } else if (name == "--data-parallel-dimension") {
-      dimension_ = count(s, value, 1);
-    } else if (name == "--x-rank-start") {
-      o.rank_start = count(s, value, 0);
-    } else if (name == "--x-local-ranks") {
-      o.local_ranks = count(s, value, 1);
-    } else {
-      apply_job(s, name, values);
-    }
-  }
-
-  void apply_job(const Switch& s, const std::string& name, const std::vector<std::string>& values) {
-    const std::string value = values.empty() ? std::string() : values.front();
-    Options& o = options_;
-    if (name == "--unique-buff" || name == "--unique-tensor") {
-      o.unique_buffers = true;
-    } else if (name == "--coalesced-cc-size-ratio") {
-      take(s, parse_ratio(value), &o.parts);
-    } else if (name == "--input-shape" || name == "--output-shape") {
-      shape(s, value, name == "--input-shape" ? &o.input_shape : &o.output_shape);
-    } else if (name == "--cc-dim") {
-      o.cc_dim = static_cast<uint32_t>(number(s, value, 0, 1));
-    } else if (name == "--hosts") {
-      o.hosts = values;
-    } else if (name == "--hosts-file") {
-      take(s, read_hosts(value), &o.hosts);
-    } else if (name == "--slurm-vcpus-per-node") {
-      o.slurm_cpus = count(s, value, 1);
-    } else if (name == "--slurm-setup-script") {
-      o.slurm_script = value;
-      if (value == "default") error(s, "'default' is not supported: there is nothing to install");
-    } else if (name == "--slurm-job-id") {
-      o.slurm_job = value == "alloc" ? "" : value;
-    } else if (name == "--data-collector-port") {
-      o.collector_port = static_cast<uint16_t>(number(s, value, 1, UINT16_MAX));
-    } else if (name == "--custom-replica-groups") {
-      groups_file_ = value;
-    } else if (name == "--custom-src-target-pairs") {
-      pairs_file_ = value;
-    } else if (name == "--variable-size-op-metadata" || name == "--alltoallv-metadata") {
-      metadata_file_ = value;
-    } else if (name == "--streams-json") {
-      take(s, read_streams(value), &streams_);
-    } else if (name == "--x-ops-per-iter") {
-      o.ops_per_iter = count(s, value, 1);
-    } else if (name == "--x-priority") {
-      constexpr uint64_t kLeastUrgent = 3;
-      o.priority = static_cast<uint32_t>(number(s, value, 0, kLeastUrgent));
-    } else if (name == "--x-operation") {
-      operation_ = value;
-    } else if (name == "--x-reduction") {
-      reduction(s, value);
-    } else if (name == "--x-root") {
-      o.root = count(s, value, 0);
-    } else if (name == "--x-channels") {
-      channels_ = static_cast<uint32_t>(number(s, value, 1, kMaxChannels));
-    } else if (name == "--x-in-place") {
-      o.in_place = true;
-    } else if (name == "--x-skew") {
-      o.skew = count(s, value, 0);
-    }
-  }
-
-  template <typename T>
-  void take(const Switch& s, base::Result<T> value, T* to) {
-    if (!value) return error(s, value.error().message());
-    *to = std::move(*value);
-  }
-
-  void shape(const Switch& s, const std::string& value, std::optional<SbufShape>* to) {
-    SbufShape shape;
-    take(s, parse_shape(value), &shape);
-    *to = shape;
-  }
-
-  void step(const Switch& s, const std::string& name, const std::string& value) {
-    if (!step_.empty() && step_ != name) {
-      return error(s,
-                   "not allowed with argument " +
-                       std::string(step_ == "--stepbytes" ? "-i/--stepbytes" : "-f/--stepfactor"));
-    }
-    step_ = name;
-    if (name == "--stepbytes") {
-      options_.step_bytes = size(s, value);
-      if (options_.step_bytes == 0) error(s, "must be at least 1");
-    } else {
-      options_.step_factor = number(s, value, 2, 1u << 15);  // times any size: 64 bits
-    }
-  }
-
-  void datatype(const Switch& s, const std::string& value) {
-    const auto type = type_of(value);
-    if (!type) return error(s, invalid_choice(value, type_names()));
-    options_.dtype = *type;
-  }
-
-  void reduction(const Switch& s, const std::string& value) {
-    const auto reduction = reduction_of(value);
-    if (!reduction) return error(s, invalid_choice(value, reduction_names()));
-    options_.reduction = *reduction;
-  }
-
-  void check(const Switch& s, const std::string& value) {
-    if (value.empty() || value == "random") {
-      options_.check = Check::kRandom;
-    } else if (value == "all_ones") {
-      options_.check = Check::kAllOnes;
-    } else {
-      error(s, invalid_choice(value, {"random", "all_ones"}));
-    }
-  }
-
-  void stats(const Switch& s, const std::vector<std::string>& values) {
-    options_.stats.clear();
-    for (const std::string& value : values) {
-      Stat stat;
-      stat.text = value;
-      if (!is_stat(value) || value.size() > kLongestStat)
-        return error(s, "invalid choice: '" + value + "' (choose from avg, pNN)");
-      if (value != "avg") stat.percentile = std::stod(value.substr(1));
-      if (stat.percentile > 100) return error(s, "percentile '" + value + "' is over 100");
-      options_.stats.push_back(stat);
-    }
-  }
-
   void choose_operation() {
-    const auto operation = operation_of(operation_);
+    const auto operation = operation_of(draft_.operation);
     if (!operation) {
-      return error("argument operation: " + invalid_choice(operation_, operation_names()));
+      return error("argument operation: " + invalid_choice(draft_.operation, operation_names()));
     }
-    options_.operation = *operation;
+    draft_.options.operation = *operation;
   }
 
   void finish() {
-    Options& o = options_;
+    Options& o = draft_.options;
     std::string missing;
     // The streams name their operations; the command line is parsed again for each of them.
-    if (!streams_.empty() && operation_.empty()) return;
-    if (operation_.empty() && o.matrix) operation_ = long_name(o.operation);
-    if (operation_.empty()) missing = "operation";
+    if (!draft_.streams.empty() && draft_.operation.empty()) return;
+    if (draft_.operation.empty() && o.matrix) draft_.operation = long_name(o.operation);
+    if (draft_.operation.empty()) missing = "operation";
     if (o.ranks == 0) missing += (missing.empty() ? "" : ", ") + std::string("-r/--nworkers");
     if (!missing.empty()) return error("the following arguments are required: " + missing);
     choose_operation();
@@ -407,18 +192,18 @@ class Parser {
   }
 
   void choose_groups() {
-    Options& o = options_;
-    if (dimension_ != 0 && o.ranks % dimension_ != 0) {
+    Options& o = draft_.options;
+    if (draft_.dimension != 0 && o.ranks % draft_.dimension != 0) {
       return error("argument --data-parallel-dimension: " + std::to_string(o.ranks) +
-                   " ranks do not divide into groups of " + std::to_string(dimension_));
+                   " ranks do not divide into groups of " + std::to_string(draft_.dimension));
     }
-    if (!groups_file_.empty()) {
-      auto groups = read_groups(groups_file_, o.ranks);
+    if (!draft_.groups_file.empty()) {
+      auto groups = read_groups(draft_.groups_file, o.ranks);
       if (!groups) return error("argument --custom-replica-groups: " + groups.error().message());
       o.groups = std::move(*groups);
       return;
     }
-    const uint32_t size = dimension_ != 0 ? dimension_ : o.ranks;
+    const uint32_t size = draft_.dimension != 0 ? draft_.dimension : o.ranks;
     for (uint32_t first = 0; first < o.ranks; first += size) {
       o.groups.emplace_back(size);
       std::iota(o.groups.back().begin(), o.groups.back().end(), first);
@@ -427,12 +212,12 @@ class Parser {
 
   // Without a file a permute goes once round every group, and its rank 2k sends to rank 2k + 1.
   void choose_pairs() {
-    Options& o = options_;
-    if (!pairs_file_.empty()) {
+    Options& o = draft_.options;
+    if (!draft_.pairs_file.empty()) {
       if (o.operation != Operation::kPermute && o.operation != Operation::kPermuteReduce) {
         return error("argument --custom-src-target-pairs: only for permute and permute_reduce");
       }
-      auto pairs = read_pairs(pairs_file_, o.ranks);
+      auto pairs = read_pairs(draft_.pairs_file, o.ranks);
       if (!pairs) return error("argument --custom-src-target-pairs: " + pairs.error().message());
       o.pairs = std::move(*pairs);
     } else if (o.operation == Operation::kPermute || o.operation == Operation::kPermuteReduce) {
@@ -450,16 +235,16 @@ class Parser {
   }
 
   void choose_metadata() {
-    Options& o = options_;
+    Options& o = draft_.options;
     const std::string name = "argument --variable-size-op-metadata: ";
     if (variable_size(o.operation) && o.parts.size() != 1) {
       return error("argument --coalesced-cc-size-ratio: not for operations of variable size");
     }
-    if (metadata_file_.empty()) return;
+    if (draft_.metadata_file.empty()) return;
     if (!variable_size(o.operation)) {
       return error(name + "only for all_gatherv, alltoallv and reduce_scatterv");
     }
-    auto metadata = read_metadata(metadata_file_);
+    auto metadata = read_metadata(draft_.metadata_file);
     if (!metadata) return error(name + metadata.error().message());
     o.metadata = std::move(*metadata);
     const base::Status status = check_metadata(o);
@@ -468,7 +253,7 @@ class Parser {
 
   // What only own operations and options have.
   void choose_own() {
-    Options& o = options_;
+    Options& o = draft_.options;
     if (o.root >= o.group_ranks()) {
       return error("argument --x-root: " + std::to_string(o.root) + " of groups of " +
                    std::to_string(o.group_ranks()) + " ranks");
@@ -476,14 +261,14 @@ class Parser {
     if (o.operation == Operation::kBarrier && o.in_place) {
       return error("argument --x-in-place: a barrier has no buffers");
     }
-    if (channels_ != 0 && !ring_permute(o.operation)) {
+    if (draft_.channels != 0 && !ring_permute(o.operation)) {
       return error("argument --x-channels: only for permute_implicit and permute_reduce_implicit");
     }
     if (ring_permute(o.operation)) {
       if (o.parts.size() != 1) {
         return error("argument --coalesced-cc-size-ratio: not for implicit permutes");
       }
-      o.parts.assign(std::max(channels_, 1u), 1);
+      o.parts.assign(std::max(draft_.channels, 1u), 1);
     }
     // Every operation must find its input as it was made.
     if (o.in_place) o.unique_buffers = true;
@@ -493,16 +278,8 @@ class Parser {
   size_t at_ = 0;
   bool only_positional_ = false;
   bool stopped_ = false;
-  uint32_t dimension_ = 0;
-  uint32_t channels_ = 0;
-  std::string operation_;
-  std::string step_;
-  std::string groups_file_;
-  std::string pairs_file_;
-  std::string metadata_file_;
-  std::vector<std::vector<std::string>> streams_;
   std::vector<std::string> unknown_;
-  Options options_;
+  Draft draft_;
   Parsed result_;
 };
 
