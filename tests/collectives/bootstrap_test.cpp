@@ -14,21 +14,12 @@
 
 #include "base/fd.h"
 #include "runtime/collectives/bootstrap_wire.h"
+#include "tests/base/sockets.h"
 
 namespace ccl {
 namespace {
 
-// A port that is free now.
-uint16_t free_port() {
-  const base::UniqueFd fd(::socket(AF_INET, SOCK_STREAM, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-  EXPECT_EQ(::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-  return ntohs(address.sin_port);
-}
+using sockets::free_port;
 
 std::string root_on(uint16_t port) {
   return "127.0.0.1:" + std::to_string(port);

@@ -128,6 +128,12 @@ TEST_F(Ioctl, BarAccessAndItsBlockList) {
   request.count = 101;
   EXPECT_EQ(bench.ioctl(file, uapi::kBarRead, request), -EINVAL);
   EXPECT_EQ(bench.ioctl(file, uapi::kBarWrite, request, kOther), -EACCES);
+  // The kernel finds no memory for more addresses than 4 MiB hold; as many are looked at.
+  request.count = (4u << 20) / sizeof(uint64_t);
+  request.address = kBadPointer;
+  EXPECT_EQ(bench.ioctl(file, uapi::kBarWrite, request), -EFAULT);
+  ++request.count;
+  EXPECT_EQ(bench.ioctl(file, uapi::kBarWrite, request), -ENOMEM);
 }
 
 TEST_F(Ioctl, SemaphoresAndEvents) {

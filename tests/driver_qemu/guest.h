@@ -81,7 +81,9 @@ class Guest {
     next_ = 0;
   }
   // Copies in descriptors of 64 KiB, then a marker behind a write barrier; returns at once.
-  void start_copy(uint64_t to, uint64_t from, uint64_t bytes) {
+  // Without `finish` the marker stays behind until finish_copy(): however fast the device is, the
+  // copy has not ended before.
+  void start_copy(uint64_t to, uint64_t from, uint64_t bytes, bool finish = true) {
     namespace desc = contract::desc;
     base::store<uint32_t>(ram(kMarker), 0xABCD'EF01);
     base::store<uint32_t>(ram(kMarker + 4), 0);
@@ -94,11 +96,10 @@ class Guest {
     push(host(kMarker + 4), host(kMarker), 4, false);
     ++n;
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    const uint64_t doorbell =
-        map_.udma(engine()).bar0 + contract::udma::kM2sQ + contract::udma::kM2sQTailInc;
-    put(doorbell + contract::kS2mOffset, n);
-    put(doorbell, n);
+    put(doorbell() + contract::kS2mOffset, n);
+    put(doorbell(), finish ? n : n - 1);
   }
+  void finish_copy() { put(doorbell(), 1); }
   bool copy_done() {
     return __atomic_load_n(reinterpret_cast<uint32_t*>(ram(kMarker + 4)), __ATOMIC_ACQUIRE) ==
            0xABCD'EF01;
@@ -121,6 +122,9 @@ class Guest {
 
  private:
   uint32_t engine() const { return map_.h2t_engine(0); }
+  uint64_t doorbell() const {
+    return map_.udma(engine()).bar0 + contract::udma::kM2sQ + contract::udma::kM2sQTailInc;
+  }
   void push(uint64_t to, uint64_t from, uint32_t bytes, bool barrier) {
     namespace desc = contract::desc;
     const uint32_t id = (1 + next_ / kRing) & 3;

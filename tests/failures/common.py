@@ -37,11 +37,19 @@ class Ended:
         return f"exit code {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
 
 
+def entries(directory):
+    """What is in a directory of /proc now; nothing when its process has ended meanwhile."""
+    try:
+        return [f"{directory}/{name}" for name in os.listdir(directory)]
+    except OSError:
+        return []
+
+
 def descendants(pid):
     found = []
-    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+    for task in entries(f"/proc/{pid}/task"):
         try:
-            children = task.read_text().split()
+            children = pathlib.Path(f"{task}/children").read_text().split()
         except OSError:
             continue
         for child in children:
@@ -112,12 +120,13 @@ class FailureTest(unittest.TestCase):
     def machine_pid(self, name="f"):
         """The machine is the process that holds its directory's lock open."""
         lock = str(self.runtime / f"soma-{os.getuid()}-up-{name}" / "lock")
-        for link in pathlib.Path("/proc").glob("[0-9]*/fd/*"):
-            try:
-                if os.readlink(link) == lock:
-                    return int(link.parts[2])
-            except OSError:
-                continue
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            for link in entries(f"/proc/{pid}/fd"):
+                try:
+                    if os.readlink(link) == lock:
+                        return int(pid)
+                except OSError:
+                    continue
         self.fail("no process holds the machine's lock")
 
     def exec(self, *command, name="f", patience=PATIENCE, **variables):

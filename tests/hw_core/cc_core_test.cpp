@@ -95,6 +95,53 @@ TEST_F(CcCores, RunsAnOperationInItsTime) {
   EXPECT_EQ(status(0), CcStatus::kIdle);
 }
 
+// When each register of a window was written.
+class Times final : public hw::BusTarget {
+ public:
+  explicit Times(hw::EventQueue& queue) : queue_(queue) {}
+  bool access(uint64_t, uint8_t*, size_t, bool write, bool) override {
+    if (write) of_writes.push_back(queue_.now());
+    return true;
+  }
+  std::vector<base::Ps> of_writes;
+
+ private:
+  hw::EventQueue& queue_;
+};
+
+// Chip 1, so far away; seen from there everything is here.
+class FarChip final : public hw::ChipPort {
+ public:
+  explicit FarChip(hw::Fabric& fabric) : fabric_(fabric) {}
+  hw::Fabric* peer(uint32_t, uint32_t chip) override { return chip == 1 ? &fabric_ : nullptr; }
+  base::Ps latency(uint32_t, uint32_t) override { return base::ns(700); }
+
+ private:
+  hw::Fabric& fabric_;
+};
+
+TEST_F(CcCores, StoresToAnotherChipArriveLaterAndNobodyWaits) {
+  const contract::Window window = bench_.map().topsp(5);
+  hw::Fabric far({"d1", bench_.map(), 1}, bench_.timing, bench_.log);
+  Times times(bench_.queue);
+  ASSERT_TRUE(far.map(window.device, window.size, times, 0, "far"));
+  FarChip port(far);
+  bench_.fabric.set_port(&port);
+  const uint64_t there = bench_.map().peer_address(1, inc(5, 3));
+  load(0, {rec(Op::kSemAdd, 1, there), rec(Op::kWrite, 1, there), rec(Op::kDone)});
+  write(0, cc::kControl, 1);
+  bench_.queue.run_all();
+  const base::Ps before = bench_.queue.now();
+  write(0, cc::kTrigger, 0);
+  bench_.queue.run_until(before + base::ns(400));
+  EXPECT_EQ(status(0), CcStatus::kIdle) << "the stores are on their way";
+  EXPECT_TRUE(times.of_writes.empty());
+  bench_.queue.run_all();
+  // 1 ps to react, 100 ns for the trigger, 20 ns for each record.
+  const base::Ps first = before + 1 + base::ns(100) + base::ns(20) + base::ns(700);
+  EXPECT_EQ(times.of_writes, (std::vector<base::Ps>{first, first + base::ns(20)}));
+}
+
 // Descriptors of blocks that move something: tests/firmware/cc_block_test.cpp and the machine's
 // own.
 TEST_F(CcCores, ABlockReadsItsWordsWhenItRuns) {

@@ -68,6 +68,49 @@ TEST(KernelQueue, RunsAheadUpToTheNextProcess) {
   EXPECT_EQ(beat.kernel_times[40], beat.kernel_times[90]) << "one turn for many events";
 }
 
+// Processes that wake at the very time of a beat, one of each kind.
+struct Punctual : sc_core::sc_module {
+  SC_HAS_PROCESS(Punctual);
+  Punctual(const sc_core::sc_module_name& name, const Beat& b) : sc_module(name), beat(b) {
+    SC_THREAD(thread);
+    SC_METHOD(method);
+    dont_initialize();
+    sensitive << due;
+    due.notify(sc_core::sc_time(60, sc_core::SC_NS));
+  }
+  void thread() {
+    wait(sc_core::sc_time(40, sc_core::SC_NS));
+    by_thread = beat.beats;
+  }
+  void method() { by_method = beat.beats; }
+
+  const Beat& beat;
+  sc_core::sc_event due;
+  uint32_t by_thread = 0;
+  uint32_t by_method = 0;
+};
+
+// Events of the time at which a process is due have their turn at that time, not ahead of it; a
+// method that was notified before sees none of them. As without a horizon, so with one.
+void expect_events_in_time(base::Ps horizon) {
+  KernelQueue queue("queue");
+  Beat beat(queue);
+  Punctual punctual("punctual", beat);
+  queue.set_horizon(horizon);
+  sc_core::sc_start(sc_core::sc_time(1, sc_core::SC_US), sc_core::SC_EXIT_ON_STARVATION);
+  ASSERT_EQ(beat.beats, 100u);
+  EXPECT_EQ(punctual.by_method, 59u);
+  EXPECT_LE(punctual.by_thread, 40u);
+  EXPECT_EQ(beat.kernel_times[39], 40 * kEvery);
+  EXPECT_EQ(beat.kernel_times[59], 60 * kEvery);
+}
+TEST(KernelQueue, EventsOfTheTimeOfAProcessAreNotAhead) {
+  expect_events_in_time(base::us(1));
+}
+TEST(KernelQueue, NorAreTheyWithoutAHorizon) {
+  expect_events_in_time(0);
+}
+
 TEST(KernelQueue, StopsAtTheHorizon) {
   KernelQueue queue("queue");
   Beat beat(queue);

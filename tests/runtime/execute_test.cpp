@@ -17,9 +17,13 @@
 #include <nrt/nrt_experimental.h>
 #include <nrt/nrt_sys_trace.h>
 
+#include "arch/contract/address_map.h"
+#include "arch/contract/cc_program.h"
 #include "arch/contract/engine.h"
+#include "contract/regs/cc.h"
 #include "driver/ndl/ndl.h"
 #include "neff_loader/pack.h"
+#include "tests/base/sockets.h"
 #include "tests/runtime/fake_ndl.h"
 
 namespace {
@@ -318,11 +322,64 @@ TEST_F(Execute, LoadErrors) {
   EXPECT_EQ(model_, nullptr);
 }
 
+// The address of the barrier record that some program in a CC-core has; 0 without one. Programs are
+// written word by word.
+uint64_t barrier_cell() {
+  for (const auto& [at, value] : fake::writes()) {
+    if ((value & 0xFF) != static_cast<uint32_t>(contract::cc_program::Op::kBarrier)) continue;
+    const contract::AddressMap map{fake::options().gen};
+    for (uint32_t t = 0; t < map.topsps(); ++t) {
+      const uint64_t program = map.topsp(t).bar0 + contract::topsp::kProgram;
+      const uint64_t offset = at - program;
+      if (at < program || offset >= contract::topsp::kProgramBytes || offset % 16 != 0) continue;
+      return fake::register_value(at + 8) | uint64_t{fake::register_value(at + 12)} << 32;
+    }
+  }
+  return 0;
+}
+
+// The number of ranks picks the cell, so that small worlds do not meet in one. The fake device has
+// no CC-cores: the programs arrive there with the first execution, which then times out.
+TEST_F(Execute, RanksMeetAtTheBarrierCellOfTheirNumber) {
+  const std::string root = "127.0.0.1:" + std::to_string(sockets::free_port());
+  setenv("NEURON_RT_ROOT_COMM_ID", root.c_str(), 1);
+  setenv("NEURON_RT_EXEC_TIMEOUT", "1", 1);
+  const std::vector<uint8_t> file = packed(example("allreduce_two_ranks"));
+  const auto run = [&](int r) {
+    nrt_model_t* model = nullptr;
+    ASSERT_EQ(
+        nrt_load_collectives(file.data(), file.size(), r, 1, static_cast<uint32_t>(r), 2, &model),
+        NRT_SUCCESS);
+    nrt_tensor_set_t* inputs = nullptr;
+    nrt_tensor_set_t* outputs = nullptr;
+    ASSERT_EQ(nrt_allocate_tensor_set(&inputs), NRT_SUCCESS);
+    ASSERT_EQ(nrt_allocate_tensor_set(&outputs), NRT_SUCCESS);
+    constexpr size_t kSize = 4096;
+    nrt_tensor_t* x = allocate(NRT_TENSOR_PLACEMENT_DEVICE, kSize, r);
+    nrt_tensor_t* y = allocate(NRT_TENSOR_PLACEMENT_DEVICE, kSize, r);
+    ASSERT_EQ(nrt_add_tensor_to_tensor_set(inputs, "x", x), NRT_SUCCESS);
+    ASSERT_EQ(nrt_add_tensor_to_tensor_set(outputs, "y", y), NRT_SUCCESS);
+    EXPECT_EQ(nrt_execute(model, inputs, outputs), NRT_EXEC_HW_ERR_COLLECTIVES);
+  };
+  std::thread other(run, 1);
+  run(0);
+  other.join();
+  unsetenv("NEURON_RT_ROOT_COMM_ID");
+  const contract::AddressMap map{fake::options().gen};
+  EXPECT_EQ(barrier_cell(), map.topsp(map.topsps_per_nc() - 1).device + contract::cc::kBarrier +
+                                2 * contract::cc::kBarrierStride);
+}
+
+// The test is the root: it lets a rank connect, so that this waits, and never answers.
 TEST_F(Execute, CloseEndsTheWaitForPeers) {
-  setenv("NEURON_RT_ROOT_COMM_ID", "127.0.0.1:1", 1);  // where nobody listens
+  const base::UniqueFd root = sockets::bound();
+  ASSERT_EQ(::listen(root.get(), 1), 0);
+  const std::string id = "127.0.0.1:" + std::to_string(sockets::port_of(root));
+  setenv("NEURON_RT_ROOT_COMM_ID", id.c_str(), 1);
   NRT_STATUS status = NRT_SUCCESS;
   std::thread peer([&] { status = nrt_barrier(0, 1, 2); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const base::UniqueFd connection(::accept(root.get(), nullptr, nullptr));
+  EXPECT_GE(connection.get(), 0);
   nrt_close();
   peer.join();
   EXPECT_EQ(status, NRT_FAILURE);

@@ -13,9 +13,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::hours kNever{1};
 
+// Who finds at the first look what it waits for neither sleeps nor looks again.
 TEST(PollGroup, ReadyAtOnce) {
   nrt::PollGroup group;
-  group.wait([] { return true; }, Clock::now() + kNever);
+  int looks = 0;
+  group.wait([&] { return ++looks > 0; }, Clock::now() + kNever);
+  EXPECT_EQ(looks, 1);
+  // Also when the time is up: the last look counts.
+  group.wait([&] { return ++looks > 0; }, Clock::now());
+  EXPECT_EQ(looks, 2);
 }
 
 TEST(PollGroup, EndsAtTheDeadline) {
