@@ -315,15 +315,6 @@ const char* to_string(DmaOp op) {
   return "unknown";
 }
 
-uint64_t DmaElement::estimated_descriptors() const {
-  uint64_t n = 0;
-  for (const DmaTransfer& t : transfers) {
-    for (const DmaOperand& source : t.sources) n += source.pattern.innermost_passes() + 16;
-    n += t.destination.pattern.innermost_passes() + 16;
-  }
-  return n;
-}
-
 void parse_engine_json(const Context& c, const Member& member, const Subgraph& sg,
                        EngineProgram* p) {
   const std::optional<Json> root = parse_json(member, c.options.limits, &c.report);

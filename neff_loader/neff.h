@@ -129,9 +129,6 @@ struct DmaElement {
   std::optional<uint8_t> semaphore;  // the element's, else the queue set's
   std::vector<uint8_t> remote_semaphores;
   std::vector<DmaTransfer> transfers;
-
-  // Ring entries as estimated in neff.md 3.16 (16 bytes each).
-  uint64_t estimated_descriptors() const;
 };
 
 // All elements that one trigger starts.

@@ -257,15 +257,6 @@ void DmaEngines::ring_tx(uint32_t engine, uint32_t q, uint32_t count) const {
   registers_.write(dhal_.map.udma(engine).bar0 + m2s_queue(q) + udma::kM2sQTailInc, count);
 }
 
-// hw-registers.md 3.7, quiesce.
-void DmaEngines::stop_queues(uint32_t engine) {
-  const uint64_t base = dhal_.map.udma(engine).bar0;
-  for (uint32_t q = 0; q < kQueues; ++q) {
-    registers_.write(base + m2s_queue(q) + udma::kM2sQCfg, kQueueDisabled);
-    registers_.write(base + s2m_queue(q) + udma::kS2mQCfg, kQueueDisabled);
-  }
-}
-
 void DmaEngines::set_state(uint32_t engine, uint32_t state) const {
   // Change-state commands of hw-registers.md 3.7; other states change nothing
   // (driver-ioctl.md 3.5.1).

@@ -51,7 +51,6 @@ class DmaEngines {
   int init_queue(uint32_t engine, uint32_t q, const RingSetup& tx, const RingSetup& rx);
   void ring_rx(uint32_t engine, uint32_t q, uint32_t count) const;
   void ring_tx(uint32_t engine, uint32_t q, uint32_t count) const;
-  void stop_queues(uint32_t engine);
 
   void set_state(uint32_t engine, uint32_t state) const;
   uapi::dma_eng_state state(uint32_t engine) const;

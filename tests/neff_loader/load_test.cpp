@@ -50,7 +50,6 @@ TEST(Load, VectorAdd) {
   const DmaElement& store = sp.dma[block->elements[0]];
   EXPECT_EQ(store.semaphore, uint8_t{11});
   EXPECT_TRUE(store.section_start);
-  EXPECT_EQ(store.estimated_descriptors(), 288u);
   EXPECT_EQ(sg.variables[store.transfers[0].destination.variable].name, "c");
 
   ASSERT_EQ(neff.tensors.size(), 3u);
