@@ -345,6 +345,13 @@ TEST_F(CcCores, MappedWindowShowsStatus) {
   bench_.queue.run_all();
   EXPECT_EQ(words[cc::kStatus / 4], static_cast<uint32_t>(CcStatus::kIdle));
   EXPECT_EQ(words[(sem::kRead + 16) / 4], 1u);
+  write(0, cc::kControl, 2);
+  write(0, cc::kTrigger, 0);
+  EXPECT_EQ(words[cc::kStatus / 4], static_cast<uint32_t>(CcStatus::kHalted));
+  EXPECT_EQ(words[cc::kFifoLevel / 4], 1u);
+  group_.core(0).reset();
+  EXPECT_EQ(words[cc::kStatus / 4], static_cast<uint32_t>(CcStatus::kReset));
+  EXPECT_EQ(words[cc::kFifoLevel / 4], 0u);
   ::munmap(page, 0x3000);
 }
 
