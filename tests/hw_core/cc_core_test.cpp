@@ -214,6 +214,21 @@ TEST_F(CcCores, BarrierOpensOnlyWhenReleased) {
   EXPECT_FALSE(hub_.release_ready());
 }
 
+// Behind one barrier comes the next, in the same cell.
+TEST_F(CcCores, BarriersFollowEachOther) {
+  const uint64_t cell = at(0, cc::kBarrier);
+  load(0, {rec(Op::kBarrier, 1, cell), rec(Op::kBarrier, 1, cell), rec(Op::kDone)});
+  write(0, cc::kControl, 1);
+  write(0, cc::kTrigger, 0);
+  for (int i = 0; i < 2; ++i) {
+    bench_.queue.run_all();
+    EXPECT_EQ(status(0), CcStatus::kWaiting) << i;
+    EXPECT_TRUE(hub_.release_ready()) << i;
+  }
+  bench_.queue.run_all();
+  EXPECT_EQ(status(0), CcStatus::kIdle);
+}
+
 // A job that was given up stands at a barrier in the memory of a core that the next job resets.
 TEST_F(CcCores, ResetOfTheCellForgetsWhoWaits) {
   const uint64_t cell = at(2, cc::kBarrier);

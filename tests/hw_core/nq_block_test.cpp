@@ -1,6 +1,7 @@
 #include "hw/nq/nq_block.h"
 
 #include "contract/regs/nq.h"
+#include "hw/nq/nq_group.h"
 #include "tests/hw_core/core_bench.h"
 
 namespace {
@@ -10,6 +11,20 @@ using contract::NqEntry;
 using contract::NqType;
 using hw_test::read32;
 using hw_test::write32;
+
+// Blocks are made when they are touched, and behind the last there is nothing.
+TEST(NqGroup, BlocksOfAWindow) {
+  hw_test::CoreBench bench;
+  hw::NqGroup group(2, [&](uint32_t k) {
+    return std::make_unique<hw::NqBlock>(hw::NqBlock::Params{k, base::ns(50)}, bench.queue,
+                                         bench.fabric, &bench.counters);
+  });
+  uint8_t bytes[4] = {};
+  EXPECT_TRUE(group.access(hw::NqBlock::kBytes + nq::kSet, bytes, 4, false, false));
+  EXPECT_EQ(group.touched(0), nullptr);
+  EXPECT_NE(group.touched(1), nullptr);
+  EXPECT_FALSE(group.access(2 * hw::NqBlock::kBytes, bytes, 4, false, false));
+}
 
 class NqBlockTest : public ::testing::Test {
  protected:

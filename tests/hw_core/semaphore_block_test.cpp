@@ -160,6 +160,7 @@ TEST_F(Semaphores, InstructionUpdates) {
   block_.apply({UpdateOp::kEventClear, 2, 0});
   EXPECT_FALSE(block_.event(2));
   block_.apply({UpdateOp::kNone, 1, 0});
+  EXPECT_EQ(block_.value(1), 14u);
   block_.set(2, 5);
   block_.clear_semaphores(1, 1);
   EXPECT_EQ(block_.value(1), 0u);

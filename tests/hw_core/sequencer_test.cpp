@@ -249,6 +249,18 @@ TEST_F(SequencerTest, UnsupportedInstruction) {
   EXPECT_EQ(bench_.get(kPe, reg::kErrorCode), 0u);
 }
 
+TEST_F(SequencerTest, ResetClearsWhatAProgramLeft) {
+  run(kSp, {move(1, 5), move(63, 7), op(Opcode::kHalt)});
+  EXPECT_EQ(bench_.get(kSp, reg::kRegister + 4 * 63), 7u);
+  bench_.put(kSp, reg::kControl, 4);
+  for (const uint32_t index : {0u, 1u, 63u}) {
+    EXPECT_EQ(bench_.get(kSp, reg::kRegister + 4 * index), 0u) << index;
+  }
+  for (const uint32_t offset : {reg::kPc, reg::kErrorCode, reg::kErrorPc, reg::kErrorInfo}) {
+    EXPECT_EQ(bench_.get(kSp, offset), 0u) << offset;
+  }
+}
+
 TEST_F(SequencerTest, PseudoInstructionIsUnsupported) {
   isa::Instruction trigger = op(Opcode::kPseudoDmaTrigger);
   run(kSp, {op(Opcode::kNop), trigger});
