@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+#include "base/passed_fd.h"
+
 namespace driver {
 
 bool ClientProcess::alive() const {
@@ -22,16 +24,8 @@ bool Connection::send(const void* header, size_t header_size, const void* body, 
   msghdr message = {};
   message.msg_iov = parts;
   message.msg_iovlen = 2;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  if (pass_fd >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* rights = CMSG_FIRSTHDR(&message);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(rights), &pass_fd, sizeof(int));
-  }
+  base::PassedFd passed;
+  if (pass_fd >= 0) passed.attach(&message, pass_fd);
   ssize_t sent;
   do {
     sent = sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);

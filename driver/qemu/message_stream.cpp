@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "base/passed_fd.h"
+
 namespace driver::qemu::vfio {
 namespace {
 
@@ -116,20 +118,12 @@ void MessageStream::send(Header header, std::vector<uint8_t> message, base::Uniq
 base::Status MessageStream::flush() {
   while (!output_.empty()) {
     Output& next = output_.front();
-    alignas(cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))] = {};
     iovec part{next.bytes.data() + next.sent, next.bytes.size() - next.sent};
     msghdr message{};
     message.msg_iov = &part;
     message.msg_iovlen = 1;
-    if (next.fd.valid()) {
-      message.msg_control = control;
-      message.msg_controllen = sizeof control;
-      cmsghdr* rights = CMSG_FIRSTHDR(&message);
-      rights->cmsg_level = SOL_SOCKET;
-      rights->cmsg_type = SCM_RIGHTS;
-      rights->cmsg_len = CMSG_LEN(sizeof(int));
-      base::store(CMSG_DATA(rights), next.fd.get());
-    }
+    base::PassedFd passed;
+    if (next.fd.valid()) passed.attach(&message, next.fd.get());
     const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0) {
       if (errno == EINTR) continue;
