@@ -47,6 +47,9 @@ enum Engine : uint8_t { kPe = 0, kAct = 1, kPool = 2, kDve = 3, kSp = 4 };
 constexpr uint32_t kEnginesPerNc = 5;
 constexpr uint32_t kDmaPerNc = 16;
 constexpr uint32_t kQueuesPerEngine = 16;
+// Conventions of docs/hardware-contract.md 7: the other queues of an engine belong to programs.
+constexpr uint32_t kCollectiveQueue = 15;
+constexpr uint32_t kFetchQueue = 14;
 constexpr uint32_t kNeighbourWindows = 4;  // v3, v4
 
 // A contiguous window that is visible both to DMA (device address) and through BAR0.

@@ -62,16 +62,16 @@ struct RankResources {
   uint32_t cc_count = 1;
   std::array<CcResources, kMaxCcCores> cc{};
   uint32_t signals = 0;  // semaphores that each CC-core provides from its signal_base
-  uint32_t queue = 15;   // UDMA queue of collectives
+  uint32_t queue = contract::kCollectiveQueue;
   uint64_t weights = 0;  // in the own HBM: weight_rows()
   uint64_t src = 0;
   uint64_t second = 0;  // src1 of a permute with reduction
   uint64_t dst = 0;
-  uint64_t metadata = 0;        // of operations of variable size
-  uint32_t block_queue = 14;    // own: queue of their blocks, with rings of its own
-  uint64_t blocks = 0;          // own: memory for Needs::blocks Blocks
-  uint64_t channel_buffer = 0;  // 64-byte aligned; 0 if none needed
-  uint64_t channel_bytes = 0;   // its size
+  uint64_t metadata = 0;                         // of operations of variable size
+  uint32_t block_queue = contract::kFetchQueue;  // own: queue of their blocks, with own rings
+  uint64_t blocks = 0;                           // own: memory for Needs::blocks Blocks
+  uint64_t channel_buffer = 0;                   // 64-byte aligned; 0 if none needed
+  uint64_t channel_bytes = 0;                    // its size
 
   contract::AddressMap map() const { return {gen}; }
   uint32_t engines() const { return contract::kDmaPerNc * lnc; }
@@ -124,7 +124,7 @@ using CcProgram = std::vector<contract::cc_program::Record>;
 
 struct Lowered {
   Algorithm algorithm = Algorithm::kRing;
-  uint32_t queue = 15;
+  uint32_t queue = contract::kCollectiveQueue;
   std::vector<EngineRing> rings;  // engines that take part, ascending
   // By CC-core of the stream; branch targets relative to the start. Empty: has nothing to do; the
   // first is never empty.

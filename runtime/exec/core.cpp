@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "contract/regs/cc.h"
 #include "contract/regs/sem.h"
@@ -44,6 +45,26 @@ uint32_t RangeAllocator::allocate(uint32_t count) {
 void RangeAllocator::release(uint32_t first, uint32_t count) {
   const std::lock_guard<std::mutex> lock(*mutex_);
   std::fill(used_.begin() + first, used_.begin() + first + count, false);
+}
+
+std::optional<Claim> Claim::take(RangeAllocator* from, uint32_t count) {
+  const uint32_t first = from->allocate(count);
+  if (first == from->size()) return std::nullopt;
+  return Claim(from, first, count);
+}
+
+Claim::Claim(Claim&& other) noexcept
+    : from_(std::exchange(other.from_, nullptr)), first_(other.first_), count_(other.count_) {}
+
+Claim& Claim::operator=(Claim&& other) noexcept {
+  std::swap(from_, other.from_);
+  std::swap(first_, other.first_);
+  std::swap(count_, other.count_);
+  return *this;
+}
+
+Claim::~Claim() {
+  if (from_ != nullptr) from_->release(first_, count_);
 }
 
 base::Result<std::unique_ptr<Core>> Core::bring_up(std::shared_ptr<Device> device,

@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "arch/contract/address_map.h"
+#include "arch/contract/cc_program.h"
 #include "base/error.h"
+#include "contract/regs/sem.h"
 #include "runtime/exec/device.h"
 #include "runtime/exec/notification_queue.h"
 
@@ -37,13 +39,36 @@ class RangeAllocator {
   std::vector<bool> used_;
 };
 
+// A range of an allocator, given back at the end. Of none: holds nothing.
+class Claim {
+ public:
+  Claim() = default;
+  // None: there are no `count` free ones in a row. The allocator outlives the claim.
+  static std::optional<Claim> take(RangeAllocator* from, uint32_t count);
+  Claim(Claim&& other) noexcept;
+  Claim& operator=(Claim&& other) noexcept;
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+  ~Claim();
+
+  uint32_t first() const { return first_; }
+
+ private:
+  Claim(RangeAllocator* from, uint32_t first, uint32_t count)
+      : from_(from), first_(first), count_(count) {}
+
+  RangeAllocator* from_ = nullptr;
+  uint32_t first_ = 0;
+  uint32_t count_ = 0;
+};
+
 struct CcCore {
   uint32_t index = 0;  // software index on the chip
   contract::Window window;
   NotificationQueue queue;
-  RangeAllocator records{4096};  // cc_program::kMaxRecords
-  RangeAllocator operations{1024};
-  RangeAllocator semaphores{256};
+  RangeAllocator records{contract::cc_program::kMaxRecords};
+  RangeAllocator operations{contract::cc_program::kOperations};
+  RangeAllocator semaphores{contract::sem::kIncCount};
 };
 
 struct CorePlace {

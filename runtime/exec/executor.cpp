@@ -78,7 +78,7 @@ class Execution {
       streams_.resize(set->stream_count());
       for (uint32_t s = 0; s < streams_.size(); ++s) {
         streams_[s].counted = set->counted(s);
-        streams_[s].expected = set->issued(s).size();
+        streams_[s].expected = set->issued(s);
       }
     }
   }

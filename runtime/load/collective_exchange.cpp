@@ -1,11 +1,10 @@
-// What the ranks of a world tell each other before their collectives are lowered: where their
-// buffers and semaphores are, that their programs fit together, or that they cannot take part.
-// Every rank sees the same answers, so all come to the same conclusion.
+#include "runtime/load/collective_exchange.h"
+
 #include <algorithm>
 
 #include "base/span.h"
 #include "neff_loader/dtype.h"
-#include "runtime/load/collective_set.h"
+#include "runtime/load/agreement.h"
 #include "runtime/nrt/status.h"
 
 namespace nrt {
@@ -70,32 +69,32 @@ std::string text_of(const ccl::SbufRows& rows) {
          std::to_string(rows.partitions) + " partitions, step " + std::to_string(rows.step) + ")";
 }
 
-}  // namespace
-
-ProgramSummary CollectiveSet::summary() const {
+ProgramSummary summary_of(const CollectiveProgram& program, const CollectiveOffer& offer) {
   ProgramSummary summary;
-  for (const Operation& operation : operations_) {
-    const ccl::OpRequest& q = operation.request;
+  for (uint32_t i = 0; i < program.operations.size(); ++i) {
+    const neff::CollectiveOp& op = *program.operations[i].op;
+    const ccl::OpRequest& q = offer.operation(i).request;
+    const ccl::Needs& needs = offer.operation(i).needs;
     ProgramSummary::Operation own;
-    own.text = std::string(ccl::to_string(q.kind)) + " of " + neff::to_string(operation.op->dtype);
+    own.text = std::string(ccl::to_string(q.kind)) + " of " + neff::to_string(op.dtype);
     if (ccl::reduces(q.kind)) own.text += std::string(" (") + name_of(q.op) + ")";
     own.text += ", " + std::to_string(q.input_bytes) + text_of(q.input_rows) + " to " +
                 std::to_string(q.output_bytes) + text_of(q.output_rows) + " bytes, " +
-                text_of(program_.subgraph().cc.groups[operation.op->group_id]) + ", root " +
-                std::to_string(q.root) + ", stream " + std::to_string(operation.op->stream_id) +
-                ", by " + ccl::to_string(operation.needs.algorithm);
-    own.plan = operation.needs.signature;
-    own.ranks = groups_[operation.group].ranks;
+                text_of(program.subgraph->cc.groups[op.group_id]) + ", root " +
+                std::to_string(q.root) + ", stream " + std::to_string(op.stream_id) + ", by " +
+                ccl::to_string(needs.algorithm);
+    own.plan = needs.signature;
+    own.ranks = program.groups[program.operations[i].group].ranks;
     summary.operations.push_back(std::move(own));
   }
-  for (const Stream& stream : streams_) {
+  for (const CollectiveProgram::Stream& stream : program.streams) {
     summary.sequence.insert(summary.sequence.end(), stream.sequence.begin(), stream.sequence.end());
   }
   return summary;
 }
 
 // The first error of a rank, by number, is that of all.
-base::Status CollectiveSet::check_heads(const ccl::Gathered& all) const {
+base::Status check_heads(const ccl::Gathered& all) {
   for (uint32_t rank = 0; rank < all.size(); ++rank) {
     const Head head = head_of(all[rank]);
     if (head.version != Head().version) {
@@ -115,16 +114,17 @@ base::Status CollectiveSet::check_heads(const ccl::Gathered& all) const {
 }
 
 // Errors of ranks first, then differences of their programs, which takes another round to name.
-base::Status CollectiveSet::agree(const ccl::Gathered& all) {
+base::Status agree(const ccl::Gathered& all, const ProgramSummary& summary,
+                   Communicator& communicator) {
   if (base::Status s = check_heads(all); !s.ok()) return s;
-  const ccl::Blob& own = all[communicator_->rank()];
+  const ccl::Blob& own = all[communicator.rank()];
   bool equal = true;
   for (uint32_t rank = 0; rank < all.size(); ++rank) {
     equal = equal && head_of(all[rank]).fingerprint == head_of(own).fingerprint &&
             all[rank].size() == own.size();
   }
   if (equal) return {};
-  auto texts = communicator_->all_gather(encode(summary()));
+  auto texts = communicator.all_gather(encode(summary));
   if (!texts) return texts.error();
   std::vector<ProgramSummary> summaries;
   for (size_t rank = 0; rank < texts->size(); ++rank) {
@@ -135,33 +135,45 @@ base::Status CollectiveSet::agree(const ccl::Gathered& all) {
   return check_agreement(summaries);
 }
 
-// After everything is loaded, and before a device waits for others: no rank starts if one cannot.
-base::Status CollectiveSet::confirm(const base::Status& own) {
+// Tells the peers that this rank cannot take part.
+base::Error refuse(Communicator& communicator, const base::Error& reason) {
+  ccl::Blob blob(sizeof(Head));
+  set_head(reason, &blob);
+  // Whatever they answer, this rank's reason is the one to report here.
+  static_cast<void>(communicator.all_gather(std::move(blob)));
+  return reason;
+}
+
+}  // namespace
+
+base::Status confirm(Communicator& communicator, const base::Status& own) {
+  if (!own.ok()) return refuse(communicator, own.error());
   ccl::Blob blob(sizeof(Head));
   set_head(own, &blob);
-  auto all = communicator_->all_gather(std::move(blob));
-  if (!own.ok()) return own;
+  auto all = communicator.all_gather(std::move(blob));
   return all ? check_heads(*all) : base::Status(all.error());
 }
 
-base::Status CollectiveSet::exchange(const base::Status& prepared,
-                                     std::vector<std::vector<ccl::RankResources>>* by_operation) {
+base::Result<PeerResources> exchange(const CollectiveContext& context,
+                                     const base::Result<CollectiveOffer>& own) {
+  Communicator& communicator = context.communicator;
+  if (!own) return refuse(communicator, own.error());
+  const CollectiveProgram& program = context.program;
+  const ProgramSummary summary = summary_of(program, *own);
   ccl::Blob blob(sizeof(Head));
-  if (prepared.ok()) {
-    for (const Operation& operation : operations_) {
-      const std::vector<uint8_t> image = ccl::serialize(operation.resources);
-      blob.insert(blob.end(), image.begin(), image.end());
-    }
+  for (uint32_t i = 0; i < program.operations.size(); ++i) {
+    const std::vector<uint8_t> image = ccl::serialize(own->operation(i).resources);
+    blob.insert(blob.end(), image.begin(), image.end());
   }
-  set_head(prepared, &blob, prepared.ok() ? fingerprint(summary()) : 0);
-  const size_t each = (blob.size() - sizeof(Head)) / std::max<size_t>(1, operations_.size());
-  auto all = communicator_->all_gather(std::move(blob));
-  if (!prepared.ok()) return prepared;
+  set_head({}, &blob, fingerprint(summary));
+  const size_t each = (blob.size() - sizeof(Head)) / std::max<size_t>(1, program.operations.size());
+  auto all = communicator.all_gather(std::move(blob));
   if (!all) return all.error();
-  if (base::Status s = agree(*all); !s.ok()) return s;
-  for (size_t i = 0; i < operations_.size(); ++i) {
-    auto& members = by_operation->emplace_back();
-    for (const uint32_t rank : groups_[operations_[i].group].ranks) {
+  if (base::Status s = agree(*all, summary, communicator); !s.ok()) return s.error();
+  PeerResources peers;
+  for (size_t i = 0; i < program.operations.size(); ++i) {
+    auto& members = peers.emplace_back();
+    for (const uint32_t rank : program.groups[program.operations[i].group].ranks) {
       const size_t at = sizeof(Head) + i * each;
       if ((*all)[rank].size() < at + each) {
         return error(NRT_FAILURE, "Rank " + std::to_string(rank) + " has fewer collectives",
@@ -172,7 +184,7 @@ base::Status CollectiveSet::exchange(const base::Status& prepared,
       members.push_back(*resources);
     }
   }
-  return {};
+  return peers;
 }
 
 }  // namespace nrt

@@ -74,12 +74,17 @@ base::Status LoadedProgram::build() {
     if (base::Status s = part->place_variables(); !s.ok()) return s;
   }
   if (!neff_.executable) return {};  // foreign: listed and inspected, never run
-  const uint32_t last_queue = CollectiveSet::last_free_queue(subgraph());
+  auto collectives = read_collectives();
+  if (!collectives) return collectives.error();
+  const uint32_t last_queue =
+      *collectives ? (*collectives)->last_free_queue : contract::kFetchQueue - 1;
   for (const auto& part : parts_) {
     if (base::Status s = part->fill_tables(); !s.ok()) return s;
     if (base::Status s = part->build_rings(last_queue); !s.ok()) return s;
   }
-  if (base::Status s = build_collectives(); !s.ok()) return s;
+  if (*collectives) {
+    if (base::Status s = build_collectives(std::move(**collectives)); !s.ok()) return s;
+  }
   if (base::Status s = build_engines(); !s.ok()) return s;
   for (const auto& part : parts_) {
     if (base::Status s = part->create_rings(); !s.ok()) return s;
@@ -87,14 +92,22 @@ base::Status LoadedProgram::build() {
   return {};
 }
 
-base::Status LoadedProgram::build_collectives() {
-  if (!context_.communicator || !neff_.has_collectives()) return {};
+base::Result<std::optional<CollectiveProgram>> LoadedProgram::read_collectives() const {
+  if (!context_.communicator || !neff_.has_collectives()) return std::optional<CollectiveProgram>();
+  auto program = CollectiveProgram::read(
+      subgraph(), {core_.map(), core_.nc(), core_.streams(), context_.communicator->rank(),
+                   context_.communicator->world()});
+  if (!program) return program.error();
+  return std::optional<CollectiveProgram>(std::move(*program));
+}
+
+base::Status LoadedProgram::build_collectives(CollectiveProgram collectives) {
   // The barrier's semaphore has the same number on all physical cores.
   std::vector<uint8_t> used;
   for (const auto& part : parts_) {
     used.insert(used.end(), part->semaphores().begin(), part->semaphores().end());
   }
-  auto set = CollectiveSet::create(*this, context_.communicator, used);
+  auto set = CollectiveSet::create(*this, std::move(collectives), used);
   if (!set) return set.error();
   collectives_ = std::move(*set);
   for (const auto& part : parts_) part->semaphores().push_back(collectives_->barrier_semaphore());
@@ -113,7 +126,7 @@ base::Status LoadedProgram::build_engines() {
         const uint64_t block = core_.map().nc_semaphores(nc) + contract::sem::kInc;
         StorePair release;
         release.count = 1;
-        release.address[0] = block + 4ull * prologue.semaphore;
+        release.address[0] = block + uint64_t{contract::sem::kIncStride} * prologue.semaphore;
         release.value[0] = 1;
         if (parts_[i]->has_engines()) prologue.release.push_back(release);
       }

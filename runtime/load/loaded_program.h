@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ namespace nrt {
 
 class CollectiveSet;
 class Communicator;
+struct CollectiveProgram;
 
 struct LoadContext {
   uint32_t model_id = 0;
@@ -61,7 +63,9 @@ class LoadedProgram {
   LoadedProgram(Core& core, neff::Neff neff, const LoadContext& context);
   base::Status build();
   base::Status check_parts() const;
-  base::Status build_collectives();
+  // None: the program has no collectives.
+  base::Result<std::optional<CollectiveProgram>> read_collectives() const;
+  base::Status build_collectives(CollectiveProgram collectives);
   base::Status build_engines();
   base::Status attach_rings(const std::vector<const HardwareQueue*>& queues);
   base::Status set_classes(const std::vector<const HardwareQueue*>& queues);
