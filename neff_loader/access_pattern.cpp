@@ -44,7 +44,8 @@ Split split_step(int64_t step, int64_t pitch) {
 
 bool run_inside_partition(const Run& run, uint64_t pitch, uint64_t partition_bytes) {
   const uint64_t byte = run.offset % pitch;
-  return run.offset / pitch < 128 && byte < partition_bytes && run.bytes <= partition_bytes - byte;
+  return run.offset / pitch < contract::tpb::kPartitions && byte < partition_bytes &&
+         run.bytes <= partition_bytes - byte;
 }
 
 // Corner check in (partition, byte) coordinates, relative to the start of the memory.
@@ -59,7 +60,7 @@ bool corners_inside(const AccessPattern& p, int64_t start, int64_t pitch,
   }
   const Corners partition = corners(p, start / pitch, 0, partition_steps);
   const Corners byte = corners(p, start % pitch, 0, byte_steps);
-  return partition.low >= 0 && partition.high < 128 && byte.low >= 0 &&
+  return partition.low >= 0 && partition.high < contract::tpb::kPartitions && byte.low >= 0 &&
          byte.high < static_cast<Wide>(partition_bytes);
 }
 
@@ -103,7 +104,7 @@ uint64_t sbuf_partition_bytes(unsigned core_version) {
 }
 
 bool in_state_buffer(const AccessPattern& pattern, uint64_t partition_bytes) {
-  if (!in_bounds(pattern, kPsumBase + 128 * kPsumPitch)) return false;
+  if (!in_bounds(pattern, kPsumBase + contract::tpb::kPartitions * kPsumPitch)) return false;
   const bool psum = pattern.offset >= static_cast<int64_t>(kPsumBase);
   const uint64_t base = psum ? kPsumBase : 0;
   const uint64_t pitch = psum ? kPsumPitch : kPartitionPitch;

@@ -6,16 +6,19 @@
 #include <cstdint>
 #include <optional>
 
+#include "arch/contract/address_map.h"
+#include "arch/contract/descriptor.h"
+
 namespace neff {
 
 // Largest contiguous transfer of one hardware descriptor (neff.md 3.5.3).
-constexpr uint64_t kMaxDescriptorBytes = 65536;
+constexpr uint64_t kMaxDescriptorBytes = contract::desc::kMaxLength;
 
 // State-buffer addressing (neff.md 3.7).
-constexpr uint64_t kPartitionPitch = 0x40000;
-constexpr uint64_t kPsumBase = 0x2000000;
-constexpr uint64_t kPsumPitch = 0x8000;
-constexpr uint64_t kPsumPartitionBytes = 16 * 1024;
+constexpr uint64_t kPartitionPitch = contract::tpb::kPartitionStride;
+constexpr uint64_t kPsumBase = contract::tpb::kPsum;
+constexpr uint64_t kPsumPitch = contract::tpb::kPsumStride;
+constexpr uint64_t kPsumPartitionBytes = contract::tpb::kPsumPartitionBytes;
 
 struct AccessPattern {
   static constexpr unsigned kMaxDims = 4;

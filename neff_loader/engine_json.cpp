@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <map>
 
+#include "arch/contract/address_map.h"
+#include "arch/contract/descriptor.h"
 #include "neff_loader/parse.h"
 
 namespace neff {
@@ -19,8 +21,8 @@ constexpr OpName kOps[] = {{"copy", DmaOp::kCopy},
                            {"max", DmaOp::kMax},
                            {"transpose", DmaOp::kTranspose}};
 
-constexpr size_t kMaxSources = 16;                         // neff.md 3.3, E-12
-constexpr uint64_t kMaxRingDescriptors = (1u << 24) - 16;
+constexpr size_t kMaxSources = contract::DmaCompute::kMaxSources;  // neff.md 3.3, E-12
+constexpr uint64_t kMaxRingDescriptors = contract::ring::kMost;
 
 bool element_wise(DmaOp op) {
   return op != DmaOp::kCopy && op != DmaOp::kTranspose;
@@ -97,7 +99,7 @@ class OperandReader {
       f.fail("E-11", side + "_sizes[0] is no run of whole " +
                          std::string(to_string(operand.dtype)) + " elements");
     }
-    if (p.innermost_passes() > 16 * kMaxRingDescriptors) {
+    if (p.innermost_passes() > contract::kDmaPerNc * kMaxRingDescriptors) {
       f.report().fail("R-02", f.where(), side + " has too many runs for 16 rings",
                       status::kResource);
     }

@@ -51,6 +51,9 @@ constexpr uint32_t kQueuesPerEngine = 16;
 constexpr uint32_t kCollectiveQueue = 15;
 constexpr uint32_t kFetchQueue = 14;
 constexpr uint32_t kNeighbourWindows = 4;  // v3, v4
+constexpr uint32_t kMaxChips = 1024;       // of a platform: peer windows of v3 and v4
+constexpr uint32_t kMaxChipsV2 = 16;
+constexpr uint32_t kMaxLnc = 2;  // NeuronCores of a logical core
 
 // A contiguous window that is visible both to DMA (device address) and through BAR0.
 struct Window {
@@ -78,6 +81,9 @@ struct AddressMap {
   constexpr uint64_t sbuf_partition_bytes() const {
     return (gen == Gen::kV2 ? 192 : gen == Gen::kV3 ? 224 : 256) * 1024ull;
   }
+  // Chips that peer windows can name; NeuronCores of a logical core, at most.
+  constexpr uint32_t max_chips() const { return v2() ? kMaxChipsV2 : kMaxChips; }
+  constexpr uint32_t max_lnc() const { return v2() ? 1 : kMaxLnc; }
   constexpr uint32_t nc_of_topsp(uint32_t t) const { return t / topsps_per_nc(); }
   constexpr uint32_t nc_of_engine(uint32_t e) const { return e / kDmaPerNc; }
   constexpr uint32_t hbm_of_nc(uint32_t n) const { return v2() ? n : n / 2; }
@@ -99,10 +105,11 @@ struct AddressMap {
   }
   // Own: windows of other chips of the platform.
   constexpr bool is_peer(uint64_t address) const {
-    return v2() ? (address >> 44) >= 16 && (address >> 44) < 32 : (address >> 63) == 1;
+    return v2() ? (address >> 44) >= 16 && (address >> 44) < 16 + kMaxChipsV2
+                : (address >> 63) == 1;
   }
   constexpr uint32_t peer_chip(uint64_t address) const {
-    return static_cast<uint32_t>(v2() ? (address >> 44) - 16 : (address >> 53) & 0x3FF);
+    return static_cast<uint32_t>(v2() ? (address >> 44) - 16 : (address >> 53) & (kMaxChips - 1));
   }
   constexpr uint64_t peer_local(uint64_t address) const {
     return v2() ? address & ((1ull << 44) - 1) : address & ((1ull << 53) - 1) & ~(1ull << 46);

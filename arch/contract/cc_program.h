@@ -4,6 +4,9 @@
 
 #include <cstdint>
 
+#include "arch/contract/address_map.h"
+#include "arch/contract/descriptor.h"
+
 namespace contract::cc_program {
 
 enum class Op : uint8_t {
@@ -104,8 +107,8 @@ static_assert(sizeof(Record) == 16);
 // lie are words that are read when the record is executed; a block that leaves a source or the
 // target has no elements. Element i of the target is the fold of element i of the sources.
 struct Block {
-  static constexpr uint32_t kMaxSources = 16;
-  static constexpr uint32_t kMaxEngines = 16;
+  static constexpr uint32_t kMaxSources = DmaCompute::kMaxSources;
+  static constexpr uint32_t kMaxEngines = kDmaPerNc;
   static constexpr uint32_t kCut = 64;  // pieces are multiples of it
   static constexpr uint8_t kFence = 1;  // each engine first waits for its queue to be idle (DMB)
   static constexpr uint8_t kAccumulate = 2;  // source 0 is the target
@@ -169,7 +172,7 @@ constexpr uint32_t kThreads = 8;
 constexpr uint32_t kRangeShift = 12;
 constexpr uint32_t kFifoDepth = 256;
 constexpr uint32_t kOperations = 1024;
-constexpr uint32_t kMaxRecords = 4096;
+constexpr uint32_t kMaxRecords = topsp::kProgramBytes / sizeof(Record);
 constexpr uint32_t kBarrierCells = 64;
 
 }  // namespace contract::cc_program

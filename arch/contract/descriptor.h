@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "arch/contract/dtype.h"
+
 namespace contract {
 
 struct Descriptor {
@@ -54,51 +56,21 @@ constexpr Descriptor rx(uint64_t to, uint32_t bytes, uint32_t ring_id) {
 
 }  // namespace desc
 
-// Numbers of nrt.h (neff.md 3.6), shared by descriptors, instructions and collectives.
-enum class DType : uint8_t {
-  kInvalid = 0,
-  kUint64 = 1,
-  kInt8 = 2,
-  kUint8 = 3,
-  kInt16 = 4,
-  kUint16 = 5,
-  kBf16 = 6,
-  kFp16 = 7,
-  kInt32 = 8,
-  kUint32 = 9,
-  kFp32 = 0xA,
-  kFp32r = 0xB,
-  kInt64 = 0xC,
-  kFp8E3 = 0xD,
-  kFp8E4 = 0xE,
-  kFp8E5 = 0xF,
-};
-constexpr uint32_t dtype_size(DType t) {
-  switch (t) {
-    case DType::kInt8:
-    case DType::kUint8:
-    case DType::kFp8E3:
-    case DType::kFp8E4:
-    case DType::kFp8E5:
-      return 1;
-    case DType::kInt16:
-    case DType::kUint16:
-    case DType::kBf16:
-    case DType::kFp16:
-      return 2;
-    case DType::kInt32:
-    case DType::kUint32:
-    case DType::kFp32:
-    case DType::kFp32r:
-      return 4;
-    case DType::kUint64:
-    case DType::kInt64:
-      return 8;
-    case DType::kInvalid:
-      return 0;
-  }
-  return 0;
+// Lengths of rings, in descriptors (hw-registers.md 3.5).
+namespace ring {
+
+constexpr uint32_t kMultiple = 16;
+constexpr uint32_t kLeast = 32;
+constexpr uint32_t kMost = (1u << 24) - kMultiple;
+
+// The least legal length that has room for so many.
+constexpr uint32_t length_for(uint32_t descriptors) {
+  const uint32_t length = (descriptors + kMultiple - 1) / kMultiple * kMultiple;
+  return length < kLeast ? kLeast : length;
 }
+
+}  // namespace ring
+
 enum class ReduceOp : uint8_t { kAdd = 0, kFma = 1, kMax = 2, kMin = 3 };
 
 // Contents of the metadata slot that opens a compute packet: FIRST | kMeta, length 0, operation
@@ -106,14 +78,17 @@ enum class ReduceOp : uint8_t { kAdd = 0, kFma = 1, kMax = 2, kMin = 3 };
 // last one carries LAST; each source holds the same element count. The result, elements x size of
 // dst bytes, is written `copies` times: the S2M descriptors hold all of copy 0, then all of copy 1.
 struct DmaCompute {
+  static constexpr uint32_t kMaxSources = 16;
+  static constexpr uint32_t kMaxCopies = 4;
+
   ReduceOp op = ReduceOp::kAdd;
   DType src = DType::kInvalid;
   DType dst = DType::kInvalid;
-  uint8_t sources = 1;        // 1..16
+  uint8_t sources = 1;        // to kMaxSources
   bool has_constant = false;  // min and max: starting value; fma: scale of all following sources
   uint8_t constant_kind = 0;  // 0 float32, 1 int32, 2 uint32
   uint32_t constant_bits = 0;
-  uint8_t copies = 1;  // 1..4
+  uint8_t copies = 1;  // to kMaxCopies
 
   // One source that is written as it is: bytes move untouched, whatever their type.
   constexpr bool plain() const {

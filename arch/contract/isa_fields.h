@@ -12,44 +12,56 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "arch/contract/address_map.h"
+#include "arch/contract/dtype.h"
+
 namespace contract {
 namespace isa {
 
 constexpr size_t kRecordBytes = 64;
 constexpr unsigned kRegisters = 64;  // per engine, 32 bits each (engine-isa.md 1)
 constexpr unsigned kMaxExtensions = 15;
-constexpr unsigned kPartitions = 128;  // engine-isa.md 2
+constexpr unsigned kPartitions = tpb::kPartitions;
 constexpr uint8_t kNoRegister = 0xFF;
 constexpr uint8_t kFlagTrace = 1;  // emit a TRACE notification on completion
 constexpr uint8_t kWaitValueIsRegister = 0x80;
 
-enum class Engine : uint8_t { kPe = 0, kAct = 1, kPool = 2, kDve = 3, kSp = 4 };
-constexpr unsigned kEngines = 5;
+enum class Engine : uint8_t {
+  kPe = contract::kPe,
+  kAct = contract::kAct,
+  kPool = contract::kPool,
+  kDve = contract::kDve,
+  kSp = contract::kSp,
+};
+constexpr unsigned kEngines = kEnginesPerNc;
 
 enum class Memory : uint8_t { kSbuf = 0, kPsum = 1 };
 
+// The types that operands can have, as the table of instructions spells them.
 enum class DataType : uint8_t {
-  kUint64 = 1,
-  kInt8 = 2,
-  kUint8 = 3,
-  kInt16 = 4,
-  kUint16 = 5,
-  kBfloat16 = 6,
-  kFloat16 = 7,
-  kInt32 = 8,
-  kUint32 = 9,
-  kFloat32 = 10,
-  kFloat32r = 11,
-  kInt64 = 12,
-  kFloat8e3 = 13,
-  kFloat8e4 = 14,
-  kFloat8e5 = 15,
+  kUint64 = static_cast<uint8_t>(DType::kUint64),
+  kInt8 = static_cast<uint8_t>(DType::kInt8),
+  kUint8 = static_cast<uint8_t>(DType::kUint8),
+  kInt16 = static_cast<uint8_t>(DType::kInt16),
+  kUint16 = static_cast<uint8_t>(DType::kUint16),
+  kBfloat16 = static_cast<uint8_t>(DType::kBf16),
+  kFloat16 = static_cast<uint8_t>(DType::kFp16),
+  kInt32 = static_cast<uint8_t>(DType::kInt32),
+  kUint32 = static_cast<uint8_t>(DType::kUint32),
+  kFloat32 = static_cast<uint8_t>(DType::kFp32),
+  kFloat32r = static_cast<uint8_t>(DType::kFp32r),
+  kInt64 = static_cast<uint8_t>(DType::kInt64),
+  kFloat8e3 = static_cast<uint8_t>(DType::kFp8E3),
+  kFloat8e4 = static_cast<uint8_t>(DType::kFp8E4),
+  kFloat8e5 = static_cast<uint8_t>(DType::kFp8E5),
 };
 
+constexpr DType dtype_of(DataType type) {
+  return static_cast<DType>(type);
+}
 // Bytes of one element; 0 for a code that is not a data type.
 constexpr unsigned data_type_bytes(DataType type) {
-  constexpr uint8_t kBytes[] = {0, 8, 1, 1, 2, 2, 2, 2, 4, 4, 4, 4, 8, 1, 1, 1};
-  return static_cast<uint8_t>(type) < sizeof kBytes ? kBytes[static_cast<uint8_t>(type)] : 0;
+  return dtype_size(dtype_of(type));
 }
 
 enum class WaitCond : uint8_t {

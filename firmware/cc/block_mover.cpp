@@ -68,7 +68,8 @@ struct Transfer {
 
 bool well_formed(const Block& b, uint32_t weight) {
   const auto type = static_cast<contract::DType>(b.dtype);
-  return contract::dtype_size(type) != 0 && b.op <= 3 && b.engines != 0 &&
+  return contract::dtype_size(type) != 0 &&
+         b.op <= static_cast<uint8_t>(contract::ReduceOp::kMin) && b.engines != 0 &&
          b.engines <= Block::kMaxEngines && b.engines <= weight && b.engine_shift < 32 &&
          b.first_engine < b.engines && b.pieces != 0 && b.piece_bytes != 0 &&
          b.piece_bytes % Block::kCut == 0 && b.piece_bytes <= desc::kMaxLength &&

@@ -1,6 +1,7 @@
 #include "firmware/cc/interpreter.h"
 
 #include "arch/contract/address_map.h"
+#include "arch/contract/semaphore.h"
 #include "contract/regs/cc.h"
 #include "contract/regs/udma.h"
 #include "firmware/cc/block_mover.h"
@@ -29,12 +30,6 @@ Record load_record(const uint8_t* program, uint32_t index) {
 
 bool blank(const Record& r) {
   return r.op == 0 && r.a == 0 && r.flags == 0 && r.b == 0 && r.imm == 0 && r.address == 0;
-}
-
-bool satisfied(program::Cond cond, uint32_t value, uint32_t against) {
-  // Semaphores compare as signed numbers (docs/hardware-contract.md 2).
-  if (cond == program::Cond::kEq) return value == against;
-  return static_cast<int32_t>(value) >= static_cast<int32_t>(against);
 }
 
 bool is_wait(Op op) {
@@ -168,7 +163,8 @@ bool Interpreter::choose(const SemaphoreBank& semaphores) {
     const uint32_t index = (current_ + i) % program::kThreads;
     Thread& t = threads_[index];
     if (!t.live) continue;
-    if (t.waiting && !satisfied(t.wait.cond, semaphores.value(t.wait.semaphore), t.wait.value)) {
+    if (t.waiting &&
+        !contract::meets(t.wait.cond, semaphores.value(t.wait.semaphore), t.wait.value)) {
       continue;
     }
     t.waiting = false;
@@ -281,7 +277,7 @@ Step Interpreter::wait(const Record& record, SemaphoreBank& semaphores, Hal& hal
   step.semaphore = static_cast<uint32_t>(record.address);
   step.cond = static_cast<program::Cond>(record.flags & program::flag::kCondMask);
   step.value = value_of(record);
-  if (!satisfied(step.cond, semaphores.value(step.semaphore), step.value)) {
+  if (!contract::meets(step.cond, semaphores.value(step.semaphore), step.value)) {
     return step;
   }
   if ((record.flags & program::flag::kSubtract) != 0) {

@@ -6,6 +6,7 @@
 #include "base/num/kernels.h"
 #include "base/num/reduce.h"
 #include "base/span.h"
+#include "hw/num_type.h"
 
 namespace hw::lanes {
 
@@ -16,15 +17,10 @@ using isa::TensorOp;
 
 namespace {
 
-// Both tables use the codes of neff.md 3.6.
-num::Type to_num(DataType t) {
-  return static_cast<num::Type>(t);
-}
-static_assert(static_cast<uint8_t>(num::Type::kFp8E5) == static_cast<uint8_t>(DataType::kFloat8e5));
 static_assert(static_cast<uint8_t>(num::Binary::kMax) == static_cast<uint8_t>(TensorOp::kMax));
 
 bool is_word_integer(DataType t) {
-  return num::is_integer(to_num(t)) && isa::data_type_bytes(t) <= 4;
+  return num::is_integer(num_type(t)) && isa::data_type_bytes(t) <= 4;
 }
 
 // Sign- or zero-extended.
@@ -32,7 +28,7 @@ int64_t load_word(const Input& in, size_t i) {
   const size_t bytes = isa::data_type_bytes(in.type);
   uint64_t raw = 0;
   std::memcpy(&raw, in.data + i * bytes, bytes);
-  if (!num::is_signed(to_num(in.type))) return static_cast<int64_t>(raw);
+  if (!num::is_signed(num_type(in.type))) return static_cast<int64_t>(raw);
   const size_t shift = 64 - 8 * bytes;
   return static_cast<int64_t>(raw << shift) >> shift;
 }
@@ -68,8 +64,8 @@ void convert(DataType from_type, const uint8_t* from, DataType to_type, uint8_t*
   float values[1024];
   for (size_t at = 0; at < n;) {
     const size_t count = std::min(n - at, std::size(values));
-    num::kernels().to_float(to_num(from_type), from + at * from_bytes, values, count);
-    num::kernels().from_float(to_num(to_type), values, to + at * to_bytes, count);
+    num::kernels().to_float(num_type(from_type), from + at * from_bytes, values, count);
+    num::kernels().from_float(num_type(to_type), values, to + at * to_bytes, count);
     at += count;
   }
 }
@@ -85,8 +81,8 @@ void combine(TensorOp op, const Input& a, const Input& b, const Output& out, siz
     }
     return;
   }
-  num::elementwise(static_cast<num::Binary>(op), to_num(a.type), a.data, to_num(b.type), b.data,
-                   to_num(out.type), out.data, n);
+  num::elementwise(static_cast<num::Binary>(op), num_type(a.type), a.data, num_type(b.type), b.data,
+                   num_type(out.type), out.data, n);
 }
 
 }  // namespace hw::lanes

@@ -4,6 +4,7 @@
 
 #include "contract/regs/errtrig.h"
 #include "contract/regs/sdma.h"
+#include "hw/component_ids.h"
 #include "hw/nq/nq_block.h"
 
 namespace hw {
@@ -13,9 +14,6 @@ using contract::AddressMap;
 namespace {
 
 constexpr uint64_t kErrorTriggerBlock = 0x1000;
-// Component ids of the trace queues: behind everything else of the chip (hw/machine/chip.cpp).
-constexpr uint32_t kTraceComponents = 0x8000;
-constexpr uint32_t kChipShift = 16;
 
 template <typename Block>
 class PlainBlock : public RegBlock<Block> {
@@ -60,10 +58,10 @@ class Dma::Wrapper {
   NqBlock* touched_trace() { return trace_.get(); }
   NqBlock& trace() {
     if (trace_ == nullptr) {
-      const uint32_t component = context_.fabric.chip() << kChipShift | (kTraceComponents + index_);
-      trace_ = std::make_unique<NqBlock>(
-          NqBlock::Params{component, context_.timing.nq_entry, name() + ".nq"}, context_.events,
-          context_.fabric, &context_.counters);
+      const uint32_t id = component::id(context_.fabric.chip(), component::kTraces, index_);
+      trace_ =
+          std::make_unique<NqBlock>(NqBlock::Params{id, context_.timing.nq_entry, name() + ".nq"},
+                                    context_.events, context_.fabric, &context_.counters);
     }
     return *trace_;
   }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/num/reduce.h"
+#include "hw/num_type.h"
 
 namespace hw {
 
@@ -149,8 +150,8 @@ Mover::Outcome Mover::compute(const Buffer* buffers, const Packet& packet, const
   namespace num = base::num;
   if (packet.operation.plain()) return duplicate(buffers, packet, sparse);
   Outcome outcome;
-  const auto source_type = static_cast<num::Type>(packet.operation.src);
-  const auto type = static_cast<num::Type>(packet.operation.dst);
+  const auto source_type = num_type(packet.operation.src);
+  const auto type = num_type(packet.operation.dst);
   const uint64_t each = buffers[0].length;
   const uint64_t result = packet.bytes / packet.copies;
   bounce_.resize(std::max<size_t>(bounce_.size(), result + each * packet.sources));
@@ -176,7 +177,7 @@ Mover::Outcome Mover::compute(const Buffer* buffers, const Packet& packet, const
     if (copy == nullptr || overlaps(copy, result, to, result)) to = nullptr;
   }
   num::Reduction reduction;
-  reduction.op = static_cast<num::Reduce>(packet.operation.op);
+  reduction.op = num_reduce(packet.operation.op);
   reduction.source_type = source_type;
   reduction.type = type;
   reduction.sources = sources.data();

@@ -37,7 +37,7 @@ struct Buffer {
 };
 
 // Constants of a compute packet, one per source (docs/hardware-contract.md 6).
-constexpr uint32_t kMaxSources = 16;
+constexpr uint32_t kMaxSources = contract::DmaCompute::kMaxSources;
 
 struct Packet {
   base::Ps start = 0;

@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "hw/component_ids.h"
+
 namespace hw {
 
 namespace udma = contract::udma;
 
 namespace {
-constexpr uint32_t kComponentShift = 16;  // component id: chip, then engine
 constexpr size_t kMaxRun = 256;
 constexpr uint32_t kStreakPerPacket = 16;  // uncontended packets that earn one more packet per run
 constexpr uint32_t kMaxStreak = kMaxRun * kStreakPerPacket;
@@ -42,7 +43,7 @@ UdmaEngine::UdmaEngine(DmaContext& context, uint32_t index)
     : RegBlock(context.log, context.fabric.address_map().gen),
       context_(context),
       index_(index),
-      component_(context.fabric.chip() << kComponentShift | index),
+      component_(component::id(context.fabric.chip(), component::kDmaEngines, index)),
       domain_(context.fabric.domain_of_engine(index)),
       resource_(context.fabric.name() + ".dma" + std::to_string(index), context.timing.dma_engine),
       mover_(context.fabric) {

@@ -3,21 +3,13 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "hw/component_ids.h"
+
 namespace hw {
 
 namespace topsp = contract::topsp;
 
 namespace {
-
-// Component ids order the events of one picosecond: chip, then DMA engines (from 0), then these.
-constexpr uint32_t kChipShift = 16;
-constexpr uint32_t kCoreComponents = 0x1000;
-constexpr uint32_t kNqComponents = 0x2000;
-constexpr uint32_t kCcComponents = 0x3000;
-constexpr uint32_t kManagementComponent = 0x4000;
-constexpr uint32_t kBlockComponents = 0x5000;
-constexpr uint32_t kComponentsPerBlock = 16;
-constexpr uint32_t kComponentsPerCore = 8;
 
 // Serial numbers only have to be unique, above 15 (9.4 step 5), and none of those below.
 constexpr uint64_t kSerialBase = 0x0001'0000'0000'1000;
@@ -79,7 +71,7 @@ Chip::Chip(const sc_core::sc_module_name& name, uint32_t number, const ChipConte
 
 // The blocks that others wrote.
 void Chip::attach() {
-  uint32_t component = number_ << kChipShift | kBlockComponents;
+  uint32_t component = component::id(number_, component::kBlocks, 0);
   for (const BlockParams& params : context_.params.blocks) {
     const auto& chips = params.chips;
     if (std::find(chips.begin(), chips.end(), number_) == chips.end()) continue;
@@ -91,7 +83,7 @@ void Chip::attach() {
                                          [this](uint32_t nc, uint32_t semaphore) {
                                            cores_.core(nc).semaphores().add(semaphore, 1);
                                          }};
-    component += kComponentsPerBlock;
+    component += component::kIdsPerBlock;
     try {
       blocks_.push_back(std::make_unique<AttachedBlock>(params.name.c_str(), params, context));
     } catch (const std::exception& e) {
@@ -129,7 +121,7 @@ Management::Params Chip::management_params() const {
   p.firmware.power_sample_ps = context_.params.timing.mgmt_power_sample;
   p.firmware.heartbeat_ps = context_.params.timing.mgmt_heartbeat;
   p.unreadable_in_reset = params().unreadable_in_reset;
-  p.component = number_ << kChipShift | kManagementComponent;
+  p.component = component::id(number_, component::kManagement, 0);
   p.reset_time = context_.params.timing.mgmt_reset;
   return p;
 }
@@ -174,10 +166,10 @@ std::unique_ptr<NeuronCore> Chip::make_core(uint32_t n) {
   for (uint32_t e = 0; e < contract::kEnginesPerNc; ++e) {
     names_.push_back(name_below(*core_names_[n], NeuronCore::engine_name(e), "soma_engine"));
   }
-  const uint32_t component = number_ << kChipShift | (kCoreComponents + n * kComponentsPerCore);
   return std::make_unique<NeuronCore>(
-      NeuronCore::Params{params().gen, n, component, context_.params.timing_only,
-                         context_.params.real_bytes, label_ + ".nc" + std::to_string(n)},
+      NeuronCore::Params{params().gen, n, component::core_id(number_, n),
+                         context_.params.timing_only, context_.params.real_bytes,
+                         label_ + ".nc" + std::to_string(n)},
       NeuronCore::Context{context_.queue, fabric(), notifications_.block(n), context_.counters,
                           context_.log, context_.params.timing, context_.params.tracer});
 }
@@ -186,7 +178,7 @@ std::unique_ptr<CcCore> Chip::make_cc_core(uint32_t t) {
   names_.push_back(name_below(*this, "cc" + std::to_string(t), "soma_cc_core"));
   const auto chips = static_cast<uint32_t>(context_.params.chips.size());
   return std::make_unique<CcCore>(
-      CcCore::Params{number_, chips, t, number_ << kChipShift | (kCcComponents + t),
+      CcCore::Params{number_, chips, t, component::id(number_, component::kCcCores, t),
                      label_ + ".cc" + std::to_string(t)},
       CcCore::Context{context_.queue, fabric(), notifications_.block(cores_.count() + t),
                       context_.barriers, context_.counters, context_.log, context_.params.timing,
@@ -195,10 +187,10 @@ std::unique_ptr<CcCore> Chip::make_cc_core(uint32_t t) {
 
 std::unique_ptr<NqBlock> Chip::make_notifications(uint32_t k) {
   return std::make_unique<NqBlock>(
-      NqBlock::Params{number_ << kChipShift | (kNqComponents + k), context_.params.timing.nq_entry,
-                      k < cores_.count()
-                          ? label_ + ".nc" + std::to_string(k) + ".nq"
-                          : label_ + ".cc" + std::to_string(k - cores_.count()) + ".nq"},
+      NqBlock::Params{
+          component::id(number_, component::kNotifications, k), context_.params.timing.nq_entry,
+          k < cores_.count() ? label_ + ".nc" + std::to_string(k) + ".nq"
+                             : label_ + ".cc" + std::to_string(k - cores_.count()) + ".nq"},
       context_.queue, fabric(), &context_.counters);
 }
 

@@ -8,6 +8,7 @@
 
 #include "hw/block/host_port.h"
 #include "hw/cc/barrier_hub.h"
+#include "hw/component_ids.h"
 #include "hw/link/links.h"
 #include "hw/machine/chip.h"
 #include "hw/machine/executor.h"
@@ -65,7 +66,7 @@ class Planned final : public EventSink {
   void start() {
     for (Task& task : waiting_) {
       // After everything else of that instant, whatever it is.
-      const EventKey key{events_.now() + task.after, ~0u, Phase::kEffect};
+      const EventKey key{events_.now() + task.after, component::kHostTasks, Phase::kEffect};
       events_.schedule(key, *this, 0, started_.size());
       started_.push_back(std::move(task.what));
     }

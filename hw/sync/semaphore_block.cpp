@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "arch/contract/semaphore.h"
 #include "base/span.h"
 #include "contract/regs/sem.h"
 
@@ -38,32 +39,6 @@ std::string to_string(const SemaphoreWait& wait, const SemaphoreBlock& block) {
          std::to_string(static_cast<int32_t>(block.value(wait.id)));
 }
 
-bool meets(WaitCond cond, uint32_t value, uint32_t against) {
-  const auto a = static_cast<int32_t>(value);
-  const auto b = static_cast<int32_t>(against);
-  switch (cond) {
-    case WaitCond::kNone:
-      return true;
-    case WaitCond::kGe:
-      return a >= b;
-    case WaitCond::kGt:
-      return a > b;
-    case WaitCond::kEq:
-      return a == b;
-    case WaitCond::kLe:
-      return a <= b;
-    case WaitCond::kLt:
-      return a < b;
-    case WaitCond::kNe:
-      return a != b;
-    case WaitCond::kEventSet:
-      return value != 0;
-    case WaitCond::kEventClear:
-      return value == 0;
-  }
-  return false;
-}
-
 uint32_t* SemaphoreBlock::word(uint32_t offset) const {
   return reinterpret_cast<uint32_t*>(pages_.data() + offset);
 }
@@ -77,8 +52,8 @@ bool SemaphoreBlock::event(uint32_t event) const {
 }
 
 bool SemaphoreBlock::satisfied(const SemaphoreWait& wait) const {
-  if (is_event(wait.cond)) return meets(wait.cond, event(wait.id) ? 1 : 0, 0);
-  return meets(wait.cond, value(wait.id), wait.value);
+  if (is_event(wait.cond)) return contract::meets(wait.cond, event(wait.id) ? 1 : 0, 0);
+  return contract::meets(wait.cond, value(wait.id), wait.value);
 }
 
 void SemaphoreBlock::set(uint32_t semaphore, uint32_t value) {

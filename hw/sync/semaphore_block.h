@@ -25,7 +25,6 @@ struct SemaphoreWait {
   uint8_t id = 0;
   uint32_t value = 0;
 };
-bool meets(contract::isa::WaitCond cond, uint32_t value, uint32_t against);
 
 class SemaphoreWaiter {
  public:

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "hw/component_ids.h"
 #include "hw/stats.h"
 #include "hw/time/event_queue.h"
 #include "soma/policy.h"
@@ -97,11 +98,10 @@ class alignas(64) BandwidthResource {
 
  private:
   friend class Charges;
-  static constexpr uint32_t kChipShift = 16;  // of component ids
 
   // The time that the arbiter says; the resource is taken for busy until the last such time.
   base::Ps arbitrate(base::Ps at, uint64_t bytes, base::Ps extra, uint32_t component) {
-    const base::Ps end = arbiter_->serve(at, bytes, component >> kChipShift) + extra;
+    const base::Ps end = arbiter_->serve(at, bytes, component >> component::kChipShift) + extra;
     if (end < at)
       throw std::runtime_error(name_ + ": its arbiter answers with a time that is over");
     if (at > state_.end) state_ = {at, at, 0};

@@ -23,6 +23,7 @@
 
 #include "arch/contract/address_map.h"
 #include "arch/contract/cc_program.h"
+#include "contract/regs/sem.h"
 #include "runtime/collectives/schedule/schedule.h"
 #include "runtime/collectives/types.h"
 
@@ -30,9 +31,8 @@ namespace ccl {
 
 struct Overrides;  // schedule/select.h
 
-constexpr uint32_t kMaxCcCores = 4;  // of one stream (collectives.md 3.3)
-constexpr uint32_t kMaxLnc = 2;
-constexpr uint32_t kSemaphores = 256;  // of a CC-core
+constexpr uint32_t kMaxCcCores = 4;                         // of one stream (collectives.md 3.3)
+constexpr uint32_t kSemaphores = contract::sem::kIncCount;  // of a CC-core
 
 // A CC-core of the stream as one operation sees it. Semaphores are numbers in its block.
 struct CcResources {
@@ -41,10 +41,14 @@ struct CcResources {
   uint32_t completion_base = 0;  // Needs::completions semaphores: own engines and CC-cores only
 };
 
+// What a signal adds to a semaphore in total: each of the k engines of a step, a power of two, adds
+// kSignal / k.
+constexpr uint32_t kSignal = contract::kDmaPerNc * contract::kMaxLnc;
 // Signals of a step that an engine sends in one packet: the words of a row of the weights.
 constexpr uint32_t kSignalsPerPacket = 8;
 constexpr uint32_t kWeights = 6;
-// What RankResources::weights holds: rows of equal words, of 1, 2, 4, 8, 16, 32.
+static_assert(kSignal == 1u << (kWeights - 1), "each share of a signal is a weight");
+// What RankResources::weights holds: rows of equal words, of 1, 2, 4 and so on to kSignal.
 constexpr auto weight_rows() {
   std::array<uint32_t, size_t{kWeights} * kSignalsPerPacket> words{};
   for (uint32_t i = 0; i < words.size(); ++i) words[i] = 1u << i / kSignalsPerPacket;
@@ -168,7 +172,7 @@ CcProgram roll_loops(const CcProgram& program);
 void relocate(CcProgram* program, uint32_t base);
 
 // How often a ring of `descriptors` must be repeated in memory so that its length is legal for a
-// hardware queue (multiple of 16, at least 32: hw-registers.md 3.5) and is never filled completely.
+// hardware queue (contract::ring) and is never filled completely.
 uint32_t ring_copies(uint64_t descriptors);
 
 // Execution barrier for CC-core 3 n + 2 (v2): arrive at `cell` (device address of a barrier cell,

@@ -5,9 +5,6 @@
 namespace ccl {
 namespace {
 
-constexpr size_t kMaxSources = 16;
-constexpr size_t kMaxDestinations = 4;
-
 base::Error invalid(const std::string& what) {
   return {base::Fault::kUsage, kNrtInvalid, "collectives", what};
 }

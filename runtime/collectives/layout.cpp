@@ -30,13 +30,13 @@ Layout::Layout(const Shape& shape, uint32_t engines, uint32_t cc_count)
     uint32_t& next = used[slot(event.channel)];
     events_.push_back(next);
     lanes_.push_back(event.lane);
-    next += event.lane ? kWindow : 1;
+    next += event.lane ? kStepsInFlight : 1;
   }
   signals_ = *std::max_element(used.begin(), used.end());
   std::fill(used.begin(), used.end(), threads_end() + 1);
   for (uint32_t c = 0; c < shape.channels; ++c) {
     channels_.push_back(used[slot(c)]);
-    used[slot(c)] += kWindow + (shape.variable_steps != 0 ? 2 : 1);
+    used[slot(c)] += kStepsInFlight + (shape.variable_steps != 0 ? 2 : 1);
   }
   completions_ = *std::max_element(used.begin(), used.end());
 }

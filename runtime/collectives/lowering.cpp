@@ -377,8 +377,8 @@ class Lowering {
     issued.data = moves(step);
     issued.fan_out = step.fan_out;
     issued.ordinal = static_cast<uint32_t>(channel.ordered.size());
-    if (!step.fan_out && issued.ordinal >= kWindow) {
-      complete_through(step.channel, issued.ordinal - kWindow);
+    if (!step.fan_out && issued.ordinal >= kStepsInFlight) {
+      complete_through(step.channel, issued.ordinal - kStepsInFlight);
     }
     Transfer transfer;
     if (issued.data) {
@@ -572,7 +572,7 @@ base::Result<Lowered> lower(const Schedule& schedule, const std::vector<RankReso
   if (r.queue >= contract::kQueuesPerEngine || r.block_queue >= contract::kQueuesPerEngine) {
     return invalid("queue " + std::to_string(std::max(r.queue, r.block_queue)));
   }
-  if (r.cc_count == 0 || r.cc_count > kMaxCcCores || r.lnc == 0 || r.lnc > kMaxLnc) {
+  if (r.cc_count == 0 || r.cc_count > kMaxCcCores || r.lnc == 0 || r.lnc > contract::kMaxLnc) {
     return invalid("number of CC-cores or cores");
   }
   for (const Event& event : schedule.shape.events) {

@@ -10,13 +10,6 @@
 
 namespace ccl {
 
-// Ordered steps in flight per channel: step i is issued only when step i - kWindow is complete, so
-// that a semaphore never mixes the contributions of engines to two steps.
-constexpr uint32_t kWindow = 4;
-
-// What a signal adds to a semaphore in total: each of the k engines of a step adds kSignal / k.
-constexpr uint32_t kSignal = 32;
-
 // What all ranks agree on besides the shape: follows from the shape, the number of engines of a
 // rank, and the number of CC-cores of the stream.
 class Layout {
@@ -41,17 +34,17 @@ class Layout {
 
   // Semaphores, from signal_base: of the n-th signal to an event.
   uint32_t signal(uint32_t event, uint32_t n) const {
-    return events_[event] + (lanes_[event] ? n % kWindow : 0);
+    return events_[event] + (lanes_[event] ? n % kStepsInFlight : 0);
   }
   uint32_t signals() const { return signals_; }
   // From completion_base: the end of the other CC-cores' programs, of the own threads; own steps.
   static constexpr uint32_t join() { return 0; }
   static constexpr uint32_t threads_end() { return 1; }
   uint32_t done(uint32_t channel, uint32_t ordinal) const {
-    return channels_[channel] + ordinal % kWindow;
+    return channels_[channel] + ordinal % kStepsInFlight;
   }
-  uint32_t fan_out(uint32_t channel) const { return channels_[channel] + kWindow; }
-  uint32_t blocks(uint32_t channel) const { return channels_[channel] + kWindow + 1; }
+  uint32_t fan_out(uint32_t channel) const { return channels_[channel] + kStepsInFlight; }
+  uint32_t blocks(uint32_t channel) const { return channels_[channel] + kStepsInFlight + 1; }
   uint32_t completions() const { return completions_; }
 
  private:

@@ -76,7 +76,7 @@ base::Result<Needs> needs(const OpRequest& request, const Group& group, bool in_
                           uint32_t cc_count, const PlanOptions& options) {
   if (cc_count == 0 || cc_count > kMaxCcCores) return invalid("number of CC-cores");
   const uint32_t lnc = group.topology.lnc;
-  if (lnc == 0 || lnc > kMaxLnc) return invalid("cores per logical core");
+  if (lnc == 0 || lnc > contract::kMaxLnc) return invalid("cores per logical core");
   if (base::Status s = validate(request, group.ranks()); !s.ok()) return s.error();
   ScheduleOptions schedule_options = options.schedule;
   schedule_options.in_place = in_place;
@@ -88,7 +88,7 @@ base::Result<Needs> needs(const OpRequest& request, const Group& group, bool in_
                        std::string(to_string(request.kind)) + " over " +
                            std::to_string(group.ranks()) + " ranks (" + to_string(needs.algorithm) +
                            ") needs " + std::to_string(needs.signals + needs.completions) +
-                           " semaphores of a CC-core, which has 256"};
+                           " semaphores of a CC-core, which has " + std::to_string(kSemaphores)};
   }
   return needs;
 }

@@ -12,7 +12,7 @@ using contract::cc_program::Record;
 namespace flag = contract::cc_program::flag;
 
 constexpr uint64_t kMaxDoorbell = 0xFFFF;
-// Longest block that is looked for: a pass over kWindow steps to and from many peers.
+// Longest block that is looked for: a pass over kStepsInFlight steps to and from many peers.
 constexpr size_t kMaxPeriod = 512;
 constexpr uint8_t kLoopDepth = 2;
 

@@ -13,7 +13,6 @@ using contract::cc_program::Op;
 using contract::cc_program::Record;
 
 constexpr uint32_t kImageMagic = 0x33524343;  // "CCR3"
-constexpr uint32_t kMaxChips = 1024;          // peer windows (docs/hardware-contract.md 1)
 
 // Fixed layout, little-endian; every field is 64 bits wide. Register windows are not sent: they
 // follow from the position, so a peer cannot point them elsewhere.
@@ -59,8 +58,8 @@ const char* check(const Image& image) {
   if (image.gen < 2 || image.gen > 4) return "gen";
   const AddressMap map{static_cast<contract::Gen>(image.gen)};
   if (image.global_rank > UINT32_MAX) return "global_rank";
-  if (image.chip >= kMaxChips) return "chip";
-  if (image.lnc == 0 || image.lnc > kMaxLnc) return "lnc";
+  if (image.chip >= map.max_chips()) return "chip";
+  if (image.lnc == 0 || image.lnc > contract::kMaxLnc) return "lnc";
   if (image.nc >= map.ncs() || image.nc % image.lnc != 0) return "nc";
   if (const char* field = check_cc(image, map)) return field;
   if (!local(map, image.src)) return "src";
@@ -133,8 +132,8 @@ void relocate(CcProgram* program, uint32_t base) {
 }
 
 uint32_t ring_copies(uint64_t descriptors) {
-  constexpr uint64_t kMultiple = 16;  // hw-registers.md 3.5
-  constexpr uint64_t kLeast = 32;
+  using contract::ring::kLeast;
+  using contract::ring::kMultiple;
   if (descriptors == 0) return 0;
   // Two copies at least: a doorbell for a whole lap would leave tail = head, which looks empty.
   uint32_t copies = 2;

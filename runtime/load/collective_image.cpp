@@ -155,9 +155,7 @@ class CollectiveImage::Loader {
   }
 
   base::Status make_block_ring(Ring* ring, uint32_t in_flight) const {
-    constexpr uint32_t kMultiple = 16;  // hw-registers.md 3.5
-    constexpr uint32_t kLeast = 32;
-    ring->length = std::max(kLeast, (in_flight + kMultiple) / kMultiple * kMultiple);
+    ring->length = contract::ring::length_for(in_flight + 1);  // never full: that looks empty
     auto buffer =
         DeviceBuffer::allocate(c_.core.device_ptr(), ring->length * sizeof(contract::Descriptor),
                                c_.core.place(NEURON_MEMALLOC_TYPE_DMA_RINGS_DEVICE));

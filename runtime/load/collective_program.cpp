@@ -73,7 +73,7 @@ base::Result<ccl::OpRequest> request_of(const neff::CollectiveOp& op) {
   if (!kind) return kind.error();
   ccl::OpRequest request;
   request.kind = *kind;
-  request.dtype = static_cast<contract::DType>(op.dtype);
+  request.dtype = contract::isa::dtype_of(op.dtype);
   if (op.reduce != neff::ReduceOp::kNone) {
     request.op = static_cast<contract::ReduceOp>(op.reduce);
   }

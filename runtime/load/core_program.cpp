@@ -16,12 +16,11 @@ using contract::isa::Opcode;
 using contract::isa::UpdateOp;
 using contract::isa::WaitCond;
 
-constexpr uint32_t kMaxRing = (1u << 24) - 16;     // neff.md 1.10 R-02
 constexpr uint64_t kProgramAlignment = 32 * 1024;  // neff.md 5.1
 
 struct Signals {
-  std::bitset<256> semaphores;
-  std::bitset<256> events;
+  std::bitset<contract::sem::kIncCount> semaphores;
+  std::bitset<contract::sem::kEventCount> events;
 
   void add(const contract::isa::Wait& wait) {
     if (wait.cond == WaitCond::kNone) return;
@@ -56,7 +55,7 @@ Signals used_signals(const neff::Subgraph& subgraph) {
 base::Status Ring::create(const std::shared_ptr<Device>& device, const MemoryPlace& place) {
   copies = ccl::ring_copies(period.descriptors.size());
   const uint64_t entries = static_cast<uint64_t>(period.descriptors.size()) * copies;
-  if (entries > kMaxRing) {
+  if (entries > contract::ring::kMost) {
     return error(NRT_RESOURCE, "DMA ring size (" + std::to_string(entries) + ") too large");
   }
   MemoryPlace named = place;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/span.h"
+#include "contract/regs/sem.h"
 #include "runtime/nrt/environment.h"
 #include "runtime/nrt/status.h"
 
@@ -13,9 +14,8 @@ namespace {
 using contract::Descriptor;
 namespace desc = contract::desc;
 
-constexpr uint32_t kRingId = 1;         // the check is masked, rings are replayed
-constexpr uint32_t kPacketPieces = 64;  // 64 buffers per packet (hw-registers.md 3.5)
-constexpr uint32_t kSemaphores = 256;
+constexpr uint32_t kRingId = 1;  // the check is masked, rings are replayed
+constexpr uint32_t kPacketPieces = desc::kMaxPacketDescriptors - 1;  // and a metadata slot
 
 // One descriptor-sized piece of a transfer: a destination and as many sources as the operation has,
 // their offsets from `first` in Work::offsets, destination last.
@@ -36,7 +36,7 @@ bool computes(const neff::DmaTransfer& t) {
 }
 
 contract::DType dtype(neff::DataType t) {
-  return static_cast<contract::DType>(t);
+  return contract::isa::dtype_of(t);
 }
 
 base::Status split_copy(const neff::DmaTransfer& t, uint32_t index, uint32_t packet_bytes,
@@ -272,12 +272,14 @@ base::Result<std::vector<DoorbellCounts>> lower_block(
       emitter.add((pieces * q + n - 1) / n, (pieces * (q + 1) + n - 1) / n);
       if (element->semaphore) {
         emitter.add_signal(context.semaphore_increment +
-                           4ull * (*element->semaphore % kSemaphores));
+                           uint64_t{contract::sem::kIncStride} * *element->semaphore);
       }
       for (const uint8_t remote : element->remote_semaphores) {
-        emitter.add_signal(context.remote_increment + 4ull * remote);
+        emitter.add_signal(context.remote_increment + uint64_t{contract::sem::kIncStride} * remote);
       }
-      if (element->event) emitter.add_signal(context.events + 4ull * *element->event);
+      if (element->event)
+        emitter.add_signal(context.events +
+                           uint64_t{contract::sem::kEventStride} * *element->event);
     }
   }
   std::vector<DoorbellCounts> counts(n);

@@ -192,7 +192,7 @@ base::Status LoadedProgram::activate() {
                       static_cast<uint32_t>(image->program.records.size())});
   }
   for (uint32_t part = 0; part < core_.lnc(); ++part) {
-    for (uint32_t i = 0; i < 256; ++i) {
+    for (uint32_t i = 0; i < contract::sem::kSetCount; ++i) {
       writes.push_back({core_.semaphore_register(part, contract::sem::kSet, i), 0});
       writes.push_back({core_.semaphore_register(part, contract::sem::kEvent, i), 0});
     }

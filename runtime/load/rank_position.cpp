@@ -12,8 +12,6 @@ namespace nrt {
 namespace {
 
 constexpr uint8_t kRecordVersion = 2;
-constexpr uint32_t kMaxChip = 0x3FF;   // 10 bits in a peer address (docs/hardware-contract.md 1)
-constexpr uint32_t kMaxChipV2 = 15;    // 4 bits
 constexpr uint32_t kMaxDevices = 64;   // of a host (ndl-api.md 3.1)
 constexpr uint32_t kChipsPerSled = 4;  // platforms.md 7.6
 constexpr uint32_t kZNodes = 4;        // platforms.md 7.5
@@ -42,14 +40,15 @@ void put16(ccl::DeviceRecord* record, size_t at, uint32_t value) {
 
 bool plausible(const RankPosition& p) {
   const contract::AddressMap map{p.gen};
-  const uint32_t last_chip = map.v2() ? kMaxChipV2 : kMaxChip;
+  const uint32_t last_chip = map.max_chips() - 1;
   const auto neighbour_ok = [&](uint16_t n) { return n <= last_chip && n != p.chip; };
   const bool switched = p.fabric == ccl::Fabric::kSwitched;
-  return p.fabric <= ccl::Fabric::kGraph && p.lnc >= 1 && p.lnc <= (map.v2() ? 1u : 2u) &&
+  return p.fabric <= ccl::Fabric::kGraph && p.lnc >= 1 && p.lnc <= map.max_lnc() &&
          p.nc < map.ncs() && p.nc % p.lnc == 0 && p.core < map.ncs() / p.lnc &&
          p.chip <= last_chip && p.devices >= 1 && p.devices <= kMaxDevices &&
          p.device < p.devices && p.neighbour_count <= kMaxNeighbours &&
-         switched == (p.sleds_per_rack != 0) && p.sleds_per_rack <= kMaxChip / kChipsPerSled &&
+         switched == (p.sleds_per_rack != 0) &&
+         p.sleds_per_rack < contract::kMaxChips / kChipsPerSled &&
          std::all_of(p.neighbours.begin(), p.neighbours.begin() + p.neighbour_count, neighbour_ok);
 }
 

@@ -5,8 +5,13 @@
 #include "arch/contract/descriptor.h"
 #include "arch/contract/engine.h"
 #include "arch/contract/notification.h"
+#include "contract/regs/cc.h"
 
 using namespace contract;  // NOLINT
+// The program memory and tables of a CC-core, as firmware and registers have them.
+static_assert(cc_program::kMaxRecords == 4096);
+static_assert(cc_program::kOperations == cc::kOpCount);
+static_assert(cc_program::kBarrierCells == cc::kBarrierCount);
 constexpr AddressMap m{Gen::kV2};
 static_assert(m.udma(31).device == 0x0FFFF0AC0000 && m.udma(31).bar0 == 0x30AC0000);
 static_assert(m.sdma(31).bar0 == 0x30B69000 && m.sdma(33).bar0 == 0x30D40000);

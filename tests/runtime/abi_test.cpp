@@ -14,6 +14,8 @@
 #include <nrt/nrt_sys_trace.h>
 #include <nrt/nrt_version.h>
 
+#include "arch/contract/dtype.h"
+
 namespace {
 
 #define CHECK_SIZE(type, bytes) static_assert(sizeof(type) == (bytes), #type)
@@ -22,6 +24,25 @@ namespace {
 
 CHECK_SIZE(NRT_STATUS, 4);
 CHECK_SIZE(nrt_dtype_t, 4);
+// The types of the interface are those of the hardware, by number (neff.md 3.6).
+#define CHECK_DTYPE(ours, theirs) \
+  static_assert(static_cast<int>(contract::DType::ours) == static_cast<int>(theirs), #theirs)
+CHECK_DTYPE(kInvalid, NRT_DTYPE_INVALID);
+CHECK_DTYPE(kUint64, NRT_DTYPE_UINT64);
+CHECK_DTYPE(kInt8, NRT_DTYPE_INT8);
+CHECK_DTYPE(kUint8, NRT_DTYPE_UINT8);
+CHECK_DTYPE(kInt16, NRT_DTYPE_INT16);
+CHECK_DTYPE(kUint16, NRT_DTYPE_UINT16);
+CHECK_DTYPE(kBf16, NRT_DTYPE_BFLOAT16);
+CHECK_DTYPE(kFp16, NRT_DTYPE_FLOAT16);
+CHECK_DTYPE(kInt32, NRT_DTYPE_INT32);
+CHECK_DTYPE(kUint32, NRT_DTYPE_UINT32);
+CHECK_DTYPE(kFp32, NRT_DTYPE_FLOAT32);
+CHECK_DTYPE(kFp32r, NRT_DTYPE_FP32R);
+CHECK_DTYPE(kInt64, NRT_DTYPE_INT64);
+CHECK_DTYPE(kFp8E3, NRT_DTYPE_FP8_E3);
+CHECK_DTYPE(kFp8E4, NRT_DTYPE_FP8_E4);
+CHECK_DTYPE(kFp8E5, NRT_DTYPE_FP8_E5);
 CHECK_SIZE(nrt_instance_info_t, 32);
 CHECK_OFFSET(nrt_instance_info_t, size, 4);
 CHECK_OFFSET(nrt_instance_info_t, arch_name, 8);

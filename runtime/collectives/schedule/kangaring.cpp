@@ -18,8 +18,7 @@
 namespace ccl {
 namespace {
 
-constexpr uint32_t kMaxRanks = 256;  // collectives.md 2.6
-constexpr size_t kMaxDestinations = 4;
+constexpr uint32_t kMaxRanks = 256;     // collectives.md 2.6
 constexpr uint64_t kLast = 1ull << 32;  // a time after all hops
 
 // Primary first, then the secondaries by ascending core.

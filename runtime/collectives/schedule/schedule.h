@@ -56,14 +56,23 @@ struct Variable {
   uint32_t parts = 1;
 };
 
+// A step reads and writes as many ranges as a packet of a DMA engine can.
+constexpr uint32_t kMaxSources = contract::DmaCompute::kMaxSources;
+constexpr uint32_t kMaxDestinations = contract::DmaCompute::kMaxCopies;
+
+// Steps with bytes of one channel that are in flight together: such a step, but for fan-outs, is
+// issued only when the one so many before it is complete. So a semaphore never mixes the
+// contributions of engines to two steps; the lowering issues by it and the verifier counts on it.
+constexpr uint32_t kStepsInFlight = 4;
+
 // One transfer, executed by the DMA engines of the rank that owns the step: every destination = the
 // fold of the sources, left to right, rounded once to the type of the operation. One source is a
 // copy. Sources and destinations are read and written once each, whatever their number (1R2W).
 struct Step {
   uint32_t channel = 0;  // steps of one channel start in their order
   uint64_t bytes = 0;
-  std::vector<Range> sources;       // 1 to 16
-  std::vector<Range> destinations;  // 1 to 4
+  std::vector<Range> sources;       // 1 to kMaxSources
+  std::vector<Range> destinations;  // 1 to kMaxDestinations
   std::vector<Wait> waits;
   std::vector<Signal> signals;
   // Earlier steps of the same rank and channel that must be complete first (index in the list of

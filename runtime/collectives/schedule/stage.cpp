@@ -5,7 +5,6 @@
 namespace ccl {
 namespace {
 
-constexpr size_t kMaxSources = 16;  // of one step
 // Ranks whose steps are looked at for the largest step: the first chunks are the largest.
 constexpr uint32_t kSampledRanks = 16;
 

@@ -4,12 +4,7 @@
 #include "runtime/collectives/schedule/stages.h"
 
 namespace ccl {
-namespace {
-
-constexpr size_t kMaxDestinations = 4;  // of one step
-constexpr size_t kMaxSources = 16;
-
-}  // namespace
+namespace {}  // namespace
 
 // Where a rank sits, and who is around.
 class ChipView {

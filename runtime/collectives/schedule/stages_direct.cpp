@@ -6,8 +6,6 @@
 namespace ccl {
 namespace {
 
-constexpr uint32_t kMaxDestinations = 4;  // of one step
-
 // Steps that the other members take for their own sections.
 uint32_t pieces_of_others(const Teams& teams, uint32_t rank) {
   const Seat seat = teams.seats[rank];
@@ -162,7 +160,7 @@ void SlotReduce::append(RankProgram* program) const {
       sources.push_back(at(rank, k == seat.member ? piece.from : slot(k) + offset));
     }
     // A fold in parts may overwrite the own operand in place: it comes first then.
-    std::rotate(sources.begin(), sources.begin() + (sources.size() > 16 ? seat.member : 0),
+    std::rotate(sources.begin(), sources.begin() + (sources.size() > kMaxSources ? seat.member : 0),
                 sources.end());
     folds.push_back(program->fold(piece.bytes, std::move(sources), {at(rank, piece.to)}).id());
     offset += piece.bytes;

@@ -17,7 +17,6 @@ namespace ccl {
 namespace {
 
 constexpr uint32_t kWord = sizeof(uint32_t);
-constexpr size_t kMaxSources = 16;  // of one fold
 // Below this one channel folds it all: more would only add handshakes.
 constexpr uint64_t kManyChannelBytes = 256 * 1024;
 

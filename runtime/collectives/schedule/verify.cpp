@@ -54,8 +54,13 @@ struct GatherSignal {
 class Execution {
  public:
   // `variable`: what an operation of variable size leaves; else null.
-  explicit Execution(const Program& program, const VariableResult* variable = nullptr)
-      : p_(program), shape_(program.shape), variable_(variable), folds_(program.shape.ranks) {
+  Execution(const Program& program, uint32_t steps_in_flight,
+            const VariableResult* variable = nullptr)
+      : p_(program),
+        shape_(program.shape),
+        steps_in_flight_(steps_in_flight),
+        variable_(variable),
+        folds_(program.shape.ranks) {
     prepare();
   }
 
@@ -117,6 +122,7 @@ class Execution {
 
   const Program& p_;
   const Shape& shape_;
+  uint32_t steps_in_flight_;
   const VariableResult* variable_;
   Folds folds_;
   std::vector<Memory> memories_;
@@ -230,8 +236,8 @@ base::Status Execution::start(Track* track, uint32_t id) {
   const StepRef& ref = p_.refs[id];
   take_waits(track, id);
   take_after(track, id);
-  if (step.bytes != 0 && !step.fan_out && ref.number >= kInFlight) {
-    track->clock.end(p_.refs[track->windowed[ref.number - kInFlight]]);
+  if (step.bytes != 0 && !step.fan_out && ref.number >= steps_in_flight_) {
+    track->clock.end(p_.refs[track->windowed[ref.number - steps_in_flight_]]);
   }
   track->clock.start(ref.track, ++track->started);
   if (step.bytes != 0) {
@@ -566,19 +572,27 @@ base::Status Execution::check_replay() {
   return {};
 }
 
-}  // namespace
-
-base::Status verify(const Schedule& schedule) {
-  const base::Result<Program> program = make_program(schedule);
-  if (!program) return program.error();
-  return Execution(*program).run();
+base::Status check_window(uint32_t steps_in_flight) {
+  if (steps_in_flight != 0 && steps_in_flight <= kMostInFlight) return {};
+  return schedule_error(number(steps_in_flight) + " steps of a channel in flight; expected 1 to " +
+                        number(kMostInFlight));
 }
 
-base::Status verify(const Schedule& schedule, const Metadata& metadata) {
+}  // namespace
+
+base::Status verify(const Schedule& schedule, uint32_t steps_in_flight) {
+  if (base::Status status = check_window(steps_in_flight); !status) return status;
+  const base::Result<Program> program = make_program(schedule);
+  if (!program) return program.error();
+  return Execution(*program, steps_in_flight).run();
+}
+
+base::Status verify(const Schedule& schedule, const Metadata& metadata, uint32_t steps_in_flight) {
+  if (base::Status status = check_window(steps_in_flight); !status) return status;
   const base::Result<Program> program = make_program(resolve(schedule, metadata));
   if (!program) return program.error();
   const VariableResult result(program->shape, metadata);
-  return Execution(*program, &result).run();
+  return Execution(*program, steps_in_flight, &result).run();
 }
 
 }  // namespace ccl

@@ -12,10 +12,12 @@ namespace ccl {
 // not the operation's (collectives.md 1.1), ranks that fold an all-reduce in different orders,
 // accesses to the same bytes without an order, a step that can never start, signals that nobody
 // takes or that could be taken for others, memory of a rank touched before it has started or after
-// it has finished.
-base::Status verify(const Schedule& schedule);
+// it has finished. Relies on no more order between the steps of a channel than one that lets
+// `steps_in_flight` of them (1 to 32) overlap.
+base::Status verify(const Schedule& schedule, uint32_t steps_in_flight = kStepsInFlight);
 // The same for an operation of variable size with given metadata.
-base::Status verify(const Schedule& schedule, const Metadata& metadata);
+base::Status verify(const Schedule& schedule, const Metadata& metadata,
+                    uint32_t steps_in_flight = kStepsInFlight);
 
 // What crosses from the memory of rank `from` to engines of rank `to`, or from engines of `from`
 // into the memory of `to`. A step is executed by the engines of its rank: every source comes to

@@ -21,11 +21,11 @@ void Clock::merge(const Clock& other) {
     uint32_t more = theirs.more;
     if (theirs.ended > mine.ended) {
       const uint32_t ahead = theirs.ended - mine.ended;
-      mine.more = ahead < 32 ? mine.more >> ahead : 0;
+      mine.more = ahead < kMostInFlight ? mine.more >> ahead : 0;
       mine.ended = theirs.ended;
     } else {
       const uint32_t behind = mine.ended - theirs.ended;
-      more = behind < 32 ? more >> behind : 0;
+      more = behind < kMostInFlight ? more >> behind : 0;
     }
     mine.more |= more;
     close(&mine);
@@ -44,7 +44,7 @@ void Clock::end(const StepRef& step) {
   }
   Known& known = tracks_[step.track];
   if (step.number < known.ended) return;
-  // At most kInFlight - 1: the window has ended all steps before.
+  // Less than the window, which has ended all steps before.
   known.more |= 1u << (step.number - known.ended);
   close(&known);
 }
@@ -54,7 +54,7 @@ bool Clock::ended(const StepRef& step) const {
   const Known& known = tracks_[step.track];
   if (step.number < known.ended) return true;
   const uint32_t after = step.number - known.ended;
-  return after < kInFlight && ((known.more >> after) & 1) != 0;
+  return after < kMostInFlight && ((known.more >> after) & 1) != 0;
 }
 
 }  // namespace ccl

@@ -1,8 +1,7 @@
 // Order of an execution: what a point in the program of one channel knows to have happened before
 // it. Steps of a track (one channel of one rank) start in their order, so starts are a counter.
-// They complete in any order, but step i starts only when step i - kInFlight is complete, so the
-// completions known of a track are a prefix and at most kInFlight more. Fan-out steps have no
-// window: a bit each.
+// They complete in any order, but only so many are in flight together, so the completions known of
+// a track are a prefix and less than that many more. Fan-out steps have no window: a bit each.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +10,8 @@
 
 namespace ccl {
 
-// Steps with bytes, not fan-out, in flight per channel.
-constexpr uint32_t kInFlight = 4;
+// Steps of a track in flight together that a clock can tell apart.
+constexpr uint32_t kMostInFlight = 32;
 
 // Names a step by what decides whether a clock knows its end.
 struct StepRef {
@@ -46,7 +45,7 @@ class Clock {
   struct Known {
     uint32_t started = 0;
     uint32_t ended = 0;  // this many windowed steps, without a gap
-    uint32_t more = 0;   // bit k: and step ended + k
+    uint32_t more = 0;   // bit k: and step ended + k; of kMostInFlight
   };
 
   static size_t words(uint32_t bits) { return (bits + 63) / 64; }

@@ -5,9 +5,6 @@
 namespace ccl {
 namespace {
 
-constexpr size_t kMaxSources = 16;
-constexpr size_t kMaxDestinations = 4;
-
 std::string number(uint64_t n) {
   return std::to_string(n);
 }

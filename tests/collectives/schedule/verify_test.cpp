@@ -11,8 +11,8 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string verdict(const Sample& sample) {
-  base::Status status = verify(sample.schedule());
+std::string verdict(const Sample& sample, uint32_t steps_in_flight = kStepsInFlight) {
+  base::Status status = verify(sample.schedule(), steps_in_flight);
   return status ? "correct" : status.error().what;
 }
 
@@ -264,26 +264,29 @@ TEST(Verify, FindsMemoryTouchedTooLate) {
   EXPECT_THAT(verdict(s), HasSubstr("may touch memory of rank 0 after this rank has finished"));
 }
 
-// Steps of one channel are in flight together, kInFlight of them, unless `after` says otherwise.
-TEST(Verify, FindsAReliedOnOrderOfOneChannel) {
-  const auto chain = [](uint32_t distance, bool fan_out) {
-    Sample s = make_sample(sample_request(OpKind::kAllReduce, 1, 64), 1, {});
-    s.shape.channel_bytes = 640;
-    Step step;
-    step.bytes = 64;
-    step.fan_out = fan_out;
-    step.sources = {{0, Buffer::kInput, 0}};
-    for (uint32_t i = 0; i < distance; ++i) {
-      step.destinations = {{0, Buffer::kChannel, i * 64}};
-      s.ranks[0].push_back(step);
-    }
-    step.sources = {{0, Buffer::kChannel, 0}};
-    step.destinations = {{0, Buffer::kOutput, 0}};
+// `length` steps of one channel, the last of which reads what the first has written.
+Sample chain(uint32_t length, bool fan_out) {
+  Sample s = make_sample(sample_request(OpKind::kAllReduce, 1, 64), 1, {});
+  s.shape.channel_bytes = uint64_t{64} * length;
+  Step step;
+  step.bytes = 64;
+  step.fan_out = fan_out;
+  step.sources = {{0, Buffer::kInput, 0}};
+  for (uint32_t i = 0; i + 1 < length; ++i) {
+    step.destinations = {{0, Buffer::kChannel, i * 64}};
     s.ranks[0].push_back(step);
-    return s;
-  };
-  EXPECT_EQ(verdict(chain(4, false)), "correct");
-  Sample s = chain(3, false);
+  }
+  step.sources = {{0, Buffer::kChannel, 0}};
+  step.destinations = {{0, Buffer::kOutput, 0}};
+  s.ranks[0].push_back(step);
+  return s;
+}
+
+// Steps of one channel are in flight together, kStepsInFlight of them, unless `after` says
+// otherwise.
+TEST(Verify, FindsAReliedOnOrderOfOneChannel) {
+  EXPECT_EQ(verdict(chain(kStepsInFlight + 1, false)), "correct");
+  Sample s = chain(kStepsInFlight, false);
   EXPECT_THAT(verdict(s),
               HasSubstr("rank 0 step 0 (channel 0) and rank 0 step 3 (channel 0) touch"));
   s.ranks[0].back().after = {1};
@@ -292,14 +295,24 @@ TEST(Verify, FindsAReliedOnOrderOfOneChannel) {
   EXPECT_EQ(verdict(s), "correct");
   s.ranks[0].back().after = {3};
   EXPECT_THAT(verdict(s), HasSubstr("comes after step 3, which is no earlier step"));
-  s = chain(6, true);  // no window, but completed together
+  s = chain(7, true);  // no window, but completed together
   EXPECT_THAT(verdict(s), HasSubstr("without an order"));
   s.ranks[0].back().after = {5};
   EXPECT_EQ(verdict(s), "correct");
-  s = chain(4, false);
+  s = chain(kStepsInFlight + 1, false);
   s.shape.channels = 2;
   s.ranks[0].back().channel = 1;
   EXPECT_NE(verdict(s), "correct");
+}
+
+TEST(Verify, ReliesOnTheGivenWindowOnly) {
+  for (const uint32_t window : {1u, 2u, 5u, 31u, 32u}) {
+    EXPECT_EQ(verdict(chain(window + 1, false), window), "correct") << window;
+    if (window == 1) continue;  // a step is in flight with itself only
+    EXPECT_THAT(verdict(chain(window, false), window), HasSubstr("without an order")) << window;
+  }
+  EXPECT_THAT(verdict(chain(2, false), 0), HasSubstr("expected 1 to 32"));
+  EXPECT_THAT(verdict(chain(2, false), 33), HasSubstr("33 steps of a channel in flight"));
 }
 
 TEST(Verify, RefusesUnsoundEvents) {
