@@ -12,6 +12,7 @@
 #include "arch/contract/notification.h"
 #include "contract/regs/cc.h"
 #include "contract/regs/sem.h"
+#include "runtime/collectives/step_order.h"
 
 namespace ccl {
 namespace {
@@ -29,52 +30,32 @@ base::Error resource(const std::string& what) {
 
 class Lowering {
  public:
-  Lowering(const Schedule& schedule, const std::vector<RankResources>& members, uint32_t own,
-           const Completion& completion, const PlanOptions& options)
+  // The steps are the own rank's and have been checked.
+  Lowering(const Schedule& schedule, Steps steps, const std::vector<RankResources>& members,
+           uint32_t own, const Completion& completion, const PlanOptions& options)
       : shape_(schedule.shape),
-        steps_(schedule.steps(own)),
+        steps_(std::move(steps)),
         members_(members),
         own_(members[own]),
-        own_index_(own),
         completion_(completion),
         options_(options),
         layout_(schedule.shape, own_.engines(), own_.cc_count),
         descriptors_(schedule.shape.request, own_.weights, own_.engines(), options.packet_bytes),
         blocks_(schedule.shape, own_, layout_, options.packet_bytes),
-        channels_(schedule.shape.channels),
+        order_(steps_, schedule.shape.channels, layout_,
+               [this](const Range& range) { return identity(range); }),
         taken_(schedule.shape.events.size(), 0) {}
 
   base::Result<Lowered> run() {
-    if (base::Status s = check_steps(shape_, steps_, own_index_); !s.ok()) return s.error();
     layout_.use(working_channels());
     blocks_.count(steps_);
-    count_fan_outs();
     start();
-    for (const Step& step : steps_) {
-      issue(step);
-      ++issuing_;
-    }
+    for (const Step& step : steps_) issue(step);
     finish();
     return result();
   }
 
  private:
-  struct Issued {  // by step of the list
-    uint32_t ordinal = 0;
-    bool data = false;
-    bool fan_out = false;
-    EngineRange engines;
-  };
-  struct Channel {
-    std::vector<bool> ordered;       // by ordinal: the step has bytes
-    uint32_t completed = 0;          // ordered steps waited for
-    uint32_t fanned_out = 0;         // fan-out steps in flight
-    uint32_t next_engine = 0;        // in the share
-    std::vector<uint32_t> followed;  // steps that later ones follow without a wait
-    // By engines: the last step with a DMB.
-    std::map<std::pair<uint32_t, uint32_t>, uint32_t> fences;
-  };
-
   // `local` of `rank`, as this rank's engines and CC-cores address it.
   uint64_t reach(uint32_t rank, uint64_t local) const {
     if (members_[rank].chip == own_.chip) return local;
@@ -144,25 +125,16 @@ class Lowering {
     program(channel).wait(Op::kDmaWait, cc.completion_base + semaphore, value);
   }
 
-  // Ordered steps up to this one.
-  void complete_through(uint32_t channel, uint32_t ordinal) {
-    Channel& c = channels_[channel];
-    for (; c.completed <= ordinal; ++c.completed) {
-      if (!c.ordered[c.completed]) continue;
-      wait_done(channel, layout_.done(channel, c.completed), kSignal);
-    }
-  }
-
   void close_blocks(uint32_t channel) {
     if (blocks_.open(channel)) blocks_.close(channel, &program(channel));
   }
 
-  void complete_fan_out(uint32_t channel) {
-    close_blocks(channel);
-    uint32_t& steps = channels_[channel].fanned_out;
-    if (steps == 0) return;
-    wait_done(channel, layout_.fan_out(channel), steps * kSignal);
-    steps = 0;
+  void wait_over(uint32_t channel, const StepOrder::Over& over) {
+    if (over.fan_outs) {
+      wait_done(channel, layout_.fan_out(channel), over.number * kSignal);
+    } else {
+      wait_done(channel, layout_.done(channel, over.number), kSignal);
+    }
   }
 
   void wait_event(const Wait& wait) {
@@ -179,67 +151,6 @@ class Lowering {
     }
   }
 
-  // ---- Order within a channel
-
-  bool in_flight(const Step& step, uint32_t before) const {
-    const Issued& issued = issued_[before];
-    if (!issued.data) return false;
-    const Channel& c = channels_[step.channel];
-    if (!issued.fan_out) return issued.ordinal >= c.completed;
-    return c.fanned_out != 0 || blocks_.open(step.channel);
-  }
-
-  // What it takes that a step starts when an earlier one, whose engines it uses too, is complete.
-  enum class Order : uint8_t {
-    kQueue,  // nothing: they touch different bytes, and signals follow the data of their queue
-    kFence,  // a DMB, if they use the same engines: what they share is on one engine
-    kWait,   // the CC-core waits
-  };
-
-  // Ranges that overlap: none, the same ones with equal cuts over the engines, or any.
-  Order meet(const std::vector<Range>& a, uint64_t a_bytes, const std::vector<Range>& b,
-             uint64_t b_bytes, bool one_engine) const {
-    Order order = Order::kQueue;
-    for (const Range& x : a) {
-      for (const Range& y : b) {
-        const uint64_t px = identity(x);
-        const uint64_t py = identity(y);
-        if (px >= py + b_bytes || py >= px + a_bytes) continue;
-        if (!one_engine && (px != py || a_bytes != b_bytes)) return Order::kWait;
-        order = Order::kFence;
-      }
-    }
-    return order;
-  }
-
-  Order order_of(uint32_t id, const Step& step, const EngineRange& engines) const {
-    const Step& before = steps_[id];
-    const EngineRange& used = issued_[id].engines;
-    const bool same = used.first == engines.first && used.count == engines.count;
-    // Its signals say that the earlier step is complete, so they must follow all of its parts.
-    const bool covered =
-        engines.first <= used.first && used.first + used.count <= engines.first + engines.count;
-    if (!covered) return Order::kWait;
-    const bool one = engines.count == 1;
-    const Order order =
-        std::max({meet(before.destinations, before.bytes, step.sources, step.bytes, one),
-                  meet(before.sources, before.bytes, step.destinations, step.bytes, one),
-                  meet(before.destinations, before.bytes, step.destinations, step.bytes, one)});
-    return order == Order::kFence && !same ? Order::kWait : order;
-  }
-
-  // Steps take the engines of the share in turns.
-  EngineRange next_engines(const Step& step) {
-    const uint32_t together = step.fan_out ? fan_outs_[issuing_] : 1;
-    EngineRange engines{layout_.first_engine(step.channel),
-                        layout_.engines_of(step.bytes, together)};
-    uint32_t& next = channels_[step.channel].next_engine;
-    next = (next + engines.count - 1) / engines.count * engines.count % layout_.share();
-    engines.first += next;
-    next += engines.count;
-    return engines;
-  }
-
   std::vector<uint32_t> working_channels() const {
     std::vector<bool> used(shape_.channels, false);
     for (const Step& step : steps_) {
@@ -250,91 +161,6 @@ class Lowering {
       if (used[c]) out.push_back(c);
     }
     return out;
-  }
-
-  // For every fan-out step, how many of its channel are in flight together.
-  void count_fan_outs() {
-    fan_outs_.assign(steps_.size(), 0);
-    std::vector<std::vector<uint32_t>> together(shape_.channels);
-    const auto close = [&](uint32_t channel) {
-      for (const uint32_t at : together[channel]) {
-        fan_outs_[at] = static_cast<uint32_t>(together[channel].size());
-      }
-      together[channel].clear();
-    };
-    for (uint32_t at = 0; at < steps_.size(); ++at) {
-      const Step& step = steps_[at];
-      // What a fan-out or its successors wait for, or what stands between, ends a row.
-      if (!step.fan_out || !step.after.empty() || !step.waits.empty()) close(step.channel);
-      if (step.fan_out && step.bytes != 0) together[step.channel].push_back(at);
-    }
-    for (uint32_t c = 0; c < shape_.channels; ++c) close(c);
-  }
-
-  // The steps that this one must follow: its own `after`, and what earlier steps of the channel
-  // follow without having been waited for: steps start in their order.
-  std::vector<uint32_t> predecessors(const Step& step) {
-    std::vector<uint32_t>& followed = channels_[step.channel].followed;
-    for (const uint32_t id : step.after) {
-      if (std::find(followed.begin(), followed.end(), id) == followed.end()) followed.push_back(id);
-    }
-    return followed;
-  }
-
-  void forget_completed(const Step& step) {
-    std::vector<uint32_t>& followed = channels_[step.channel].followed;
-    followed.erase(std::remove_if(followed.begin(), followed.end(),
-                                  [&](uint32_t id) { return !in_flight(step, id); }),
-                   followed.end());
-  }
-
-  // Engines that can queue the step behind one that it follows: those, or more that contain them.
-  EngineRange engines_behind(const EngineRange& used, const Step& step) const {
-    EngineRange engines = used;
-    engines.count = std::max(used.count, layout_.engines_of(step.bytes, 1));
-    const uint32_t base = layout_.first_engine(step.channel);
-    engines.first = base + (used.first - base) / engines.count * engines.count;
-    return engines;
-  }
-
-  // Makes a step with bytes follow its predecessors: chooses its engines, true if it needs a DMB.
-  bool follow(const Step& step, EngineRange* engines) {
-    const std::vector<uint32_t> ids = predecessors(step);
-    // A fan-out spreads over the engines: its steps do not queue behind one of them.
-    const bool spread = step.fan_out && fan_outs_[issuing_] > 1;
-    const auto leader = std::find_if(ids.begin(), ids.end(), [&](uint32_t id) {
-      return in_flight(step, id) && !issued_[id].fan_out;
-    });
-    *engines = spread || leader == ids.end() ? next_engines(step)
-                                             : engines_behind(issued_[*leader].engines, step);
-    bool barrier = false;
-    for (const uint32_t id : ids) {
-      if (!in_flight(step, id)) continue;
-      const Order order = order_of(id, step, *engines);
-      if (spread || issued_[id].fan_out || order == Order::kWait) {
-        complete(step.channel, id);
-      } else if (order == Order::kFence && !fenced(step.channel, *engines, id)) {
-        barrier = true;
-      }
-    }
-    forget_completed(step);
-    if (barrier) channels_[step.channel].fences[key(*engines)] = issuing_;
-    return barrier;
-  }
-
-  static std::pair<uint32_t, uint32_t> key(const EngineRange& engines) {
-    return {engines.first, engines.count};
-  }
-
-  // A later step than `id` on these engines has a DMB: what comes now queues behind it.
-  bool fenced(uint32_t channel, const EngineRange& engines, uint32_t id) const {
-    const auto fence = channels_[channel].fences.find(key(engines));
-    return fence != channels_[channel].fences.end() && fence->second > id;
-  }
-
-  void complete(uint32_t channel, uint32_t id) {
-    if (issued_[id].fan_out) return complete_fan_out(channel);
-    complete_through(channel, issued_[id].ordinal);
   }
 
   // ---- Steps
@@ -363,52 +189,34 @@ class Lowering {
     blocks_.add(
         step, [this](const Range& range) { return address(range); }, semaphore,
         &program(step.channel));
-    Issued issued;
-    issued.data = true;
-    issued.fan_out = true;
-    issued_.push_back(issued);
+    order_.admit_block();
   }
 
   void issue(const Step& step) {
     if (step.variable) return issue_block(step);
     close_blocks(step.channel);
-    Channel& channel = channels_[step.channel];
-    Issued issued;
-    issued.data = moves(step);
-    issued.fan_out = step.fan_out;
-    issued.ordinal = static_cast<uint32_t>(channel.ordered.size());
-    if (!step.fan_out && issued.ordinal >= kStepsInFlight) {
-      complete_through(step.channel, issued.ordinal - kStepsInFlight);
-    }
-    Transfer transfer;
-    if (issued.data) {
-      transfer.barrier = follow(step, &transfer.engines);
-    } else {
-      for (const uint32_t id : predecessors(step)) {
-        if (in_flight(step, id)) complete(step.channel, id);
-      }
-      forget_completed(step);
-    }
+    const bool data = moves(step);
+    const StepOrder::Admission admission = order_.admit(data);
+    for (const StepOrder::Over& over : admission.waits) wait_over(step.channel, over);
     for (const Wait& wait : step.waits) wait_event(wait);
-    transfer.signals = targets(step);
-    issued.engines = transfer.engines;
-    if (!step.fan_out) channel.ordered.push_back(issued.data);
-    if (step.fan_out && issued.data) ++channel.fanned_out;
-    issued_.push_back(issued);
-    if (issued.data) return move(step, std::move(transfer));
-    for (const uint64_t target : transfer.signals) {
-      program(step.channel).emit(Op::kSemAdd, kSignal, target);
-    }
+    std::vector<uint64_t> signals = targets(step);
+    if (data) return move(step, admission, std::move(signals));
+    for (const uint64_t target : signals) program(step.channel).emit(Op::kSemAdd, kSignal, target);
   }
 
-  void move(const Step& step, Transfer transfer) {
+  void move(const Step& step, const StepOrder::Admission& admission,
+            std::vector<uint64_t> signals) {
+    Transfer transfer;
     for (const Range& range : step.sources) transfer.sources.push_back(place(range));
     for (const Range& range : step.destinations) transfer.destinations.push_back(place(range));
     transfer.bytes = step.bytes;
+    transfer.engines = admission.engines;
+    transfer.barrier = admission.barrier;
+    transfer.signals = std::move(signals);
     // Last the own CC-core: its count implies the others.
     const uint32_t slot = layout_.slot(step.channel);
     const uint32_t semaphore = step.fan_out ? layout_.fan_out(step.channel)
-                                            : layout_.done(step.channel, issued_.back().ordinal);
+                                            : layout_.done(step.channel, admission.ordinal);
     transfer.signals.push_back(increment(own_, slot, own_.cc[slot].completion_base + semaphore));
     descriptors_.add(transfer);
     for (uint32_t i = 0; i < transfer.engines.count; ++i) {
@@ -460,10 +268,11 @@ class Lowering {
 
   void finish() {
     for (uint32_t c = 0; c < shape_.channels; ++c) {
-      if (!channels_[c].ordered.empty()) {
-        complete_through(c, static_cast<uint32_t>(channels_[c].ordered.size()) - 1);
+      for (const StepOrder::Over& over : order_.drain(c)) {
+        if (over.fan_outs) close_blocks(c);
+        wait_over(c, over);
       }
-      complete_fan_out(c);
+      close_blocks(c);
     }
     for (uint32_t slot = 0; slot < own_.cc_count; ++slot) {
       const std::vector<uint32_t> others = threads(slot);
@@ -536,19 +345,15 @@ class Lowering {
   Steps steps_;
   const std::vector<RankResources>& members_;
   const RankResources& own_;
-  uint32_t own_index_;
   Completion completion_;
   PlanOptions options_;
   Layout layout_;
   Descriptors descriptors_;
   BlockSteps blocks_;
   std::vector<ProgramWriter> programs_;  // by CC-core and thread
-  std::vector<Channel> channels_;
-  std::vector<Issued> issued_;
+  StepOrder order_;
   std::vector<uint32_t> taken_;                             // by event: signals of a lane
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> sent_;  // by rank and event: signals to a lane
-  std::vector<uint32_t> fan_outs_;                          // by step
-  uint32_t issuing_ = 0;                                    // index of the step
 };
 
 base::Error invalid(const std::string& what) {
@@ -587,7 +392,9 @@ base::Result<Lowered> lower(const Schedule& schedule, const std::vector<RankReso
   for (const RankResources& member : members) {
     if (base::Status s = check_member(member, r, needs); !s.ok()) return s.error();
   }
-  return Lowering(schedule, members, own, completion, options).run();
+  Steps steps = schedule.steps(own);
+  if (base::Status s = check_steps(schedule.shape, steps, own); !s.ok()) return s.error();
+  return Lowering(schedule, std::move(steps), members, own, completion, options).run();
 }
 
 }  // namespace ccl

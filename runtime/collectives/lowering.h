@@ -1,7 +1,7 @@
 // Lowering of one rank's part of a schedule, in parts: what is refused (check_steps), which
-// CC-core, engines and semaphores a channel has (Layout), how steps become descriptors
-// (Descriptors), how a program is written (ProgramWriter), and what ties them together
-// (lowering.cpp).
+// CC-core, engines and semaphores a channel has (Layout), what a step waits for (step_order.h), how
+// steps become descriptors (Descriptors), how a program is written (ProgramWriter), and what ties
+// them together (lowering.cpp).
 #pragma once
 
 #include <vector>
