@@ -71,7 +71,7 @@ Chip::Chip(const sc_core::sc_module_name& name, uint32_t number, const ChipConte
 
 // The blocks that others wrote.
 void Chip::attach() {
-  uint32_t component = component::id(number_, component::kBlocks, 0);
+  uint32_t first_id = component::id(number_, component::kBlocks, 0);
   for (const BlockParams& params : context_.params.blocks) {
     const auto& chips = params.chips;
     if (std::find(chips.begin(), chips.end(), number_) == chips.end()) continue;
@@ -79,11 +79,11 @@ void Chip::attach() {
                                          fabric_,
                                          context_.counters,
                                          context_.params.timing_only,
-                                         component,
+                                         first_id,
                                          [this](uint32_t nc, uint32_t semaphore) {
                                            cores_.core(nc).semaphores().add(semaphore, 1);
                                          }};
-    component += component::kIdsPerBlock;
+    first_id += component::kIdsPerBlock;
     try {
       blocks_.push_back(std::make_unique<AttachedBlock>(params.name.c_str(), params, context));
     } catch (const std::exception& e) {
