@@ -198,9 +198,39 @@ class EndToEnd(unittest.TestCase):
         code, out, err = run(words("-r 2 nothing"))
         self.assertEqual(code, 2)
         self.assertIn("nccom-test: error: argument operation: invalid choice: 'nothing'", err)
-        code, out, err = run(words("-r 3 -b 1kb -e 1kb allr"))
+        code, out, err = run(words("-r 2 -b 1kb -e 1kb allr"), env={"NCCOM_CC_ALGO": "allr:hier"})
         self.assertEqual(code, 1)
         self.assertIn("1 errors found - test failed", out)
+
+    def test_more_ranks_than_cores(self):
+        """The message says what was found, and what to type."""
+        for platform, ranks, cores, nodes in (("trn1.2xlarge", 3, 2, 3), ("trn2-ultraserver", 128, 64, 2)):
+            code, out, err = run(words(f"-r {ranks} -b 1kb -e 1kb allr"), platform=platform)
+            self.assertEqual((code, out), (1, ""), err)
+            self.assertIn(f"{ranks} ranks in this process, but it sees {cores} NeuronCores", err)
+            self.assertIn(f"-r {ranks} -N {nodes} starts {ranks // nodes} ranks on each of {nodes} nodes", err)
+        code, _, err = run(words("-r 2 allr"), env={"NEURON_RT_VISIBLE_CORES": "1"})
+        self.assertEqual(code, 1)
+        self.assertIn("1 NeuronCores (NEURON_RT_VISIBLE_CORES=1)", err)
+
+    def test_matrix(self):
+        """Refusals are lines of the table and nothing else; the runtime's log stays where the user
+        wants it."""
+        code, out, err = run(words("-r 2 -b 1kb -e 1kb -n 1 -w 0 --seed 1 --x-matrix"))
+        self.assertEqual((code, err), (0, ""), out)
+        lines = out.splitlines()
+        self.assertEqual(lines[0].split(), ["operation", "with", "result"])
+        refused = [line for line in lines if " refused  " in line]
+        good = [line for line in lines if " ok       " in line]
+        self.assertEqual(len(lines), 1 + len(refused) + len(good) + 1, out)
+        self.assertEqual(lines[-1], f"{len(good)} ok, {len(refused)} refused, 0 failed")
+        self.assertTrue(refused and good, out)
+        for line in refused:
+            self.assertNotIn("nrt_", line)  # the reason, not the function
+        code, logged, _ = run(words("-r 2 -b 1kb -e 1kb -n 1 -w 0 --seed 1 --x-matrix"),
+                              env={"NEURON_RT_LOG_LOCATION": "console"})
+        self.assertEqual(code, 0, logged)
+        self.assertIn(" ERROR   NRT:nrt_execute ", logged)
 
     def test_without_a_driver(self):
         done = subprocess.run([NCCOM, "-r", "2", "allr"], capture_output=True, text=True, timeout=LIMIT_S,

@@ -68,6 +68,24 @@ base::Result<std::string> arch_name() {
   }
 }
 
+// Of one process. Says what to type: that ranks of several nodes need -N is in no message of
+// theirs.
+base::Error too_many_ranks(const Options& o, uint32_t cores) {
+  std::string what = "argument -r/--nworkers: " + std::to_string(o.local_ranks) +
+                     " ranks in this process, but it sees " + std::to_string(cores) +
+                     " NeuronCores";
+  if (const char* visible = ::getenv("NEURON_RT_VISIBLE_CORES"); visible != nullptr) {
+    what += " (NEURON_RT_VISIBLE_CORES=" + std::string(visible) + ")";
+  }
+  uint32_t nodes = cores == 0 ? o.ranks : (o.ranks + cores - 1) / cores;
+  while (o.ranks % nodes != 0) ++nodes;
+  const std::string each = std::to_string(o.ranks / nodes);
+  what += ". For ranks of several nodes add -N/--nnodes: -r " + std::to_string(o.ranks) + " -N " +
+          std::to_string(nodes) + " starts " + each + " ranks on each of " + std::to_string(nodes) +
+          " nodes; on this node -r takes at most " + std::to_string(cores);
+  return {base::Fault::kResource, 1, "nccom-test", what};
+}
+
 // Captures cc_running only, so that rings hold many operations.
 base::Status start_trace() {
   nrt_sys_trace_config_t* config = nullptr;
@@ -138,6 +156,7 @@ class Bench::Impl {
     }
     const NRT_STATUS counted = nrt_get_visible_vnc_count(&cores_);
     if (counted != NRT_SUCCESS) return status_error("nrt_get_visible_vnc_count", counted);
+    if (o_.local_ranks > cores_) return too_many_ranks(o_, cores_);
     return start_trace();
   }
 
@@ -149,11 +168,6 @@ class Bench::Impl {
   base::Result<std::vector<Measurement>> measure(const std::vector<uint64_t>& sizes) {
     std::vector<Measurement> m(streams_.size());
     for (size_t s = 0; s < m.size(); ++s) m[s].size = sizes[s];
-    if (o_.local_ranks > cores_) {
-      return base::Error{base::Fault::kResource, 1, "nccom-test",
-                         std::to_string(o_.local_ranks) + " ranks, but " + std::to_string(cores_) +
-                             " NeuronCores are visible to this process"};
-    }
     uint32_t per_iteration = 0;
     for (const Options& o : streams_) {
       per_iteration =

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "bench.h"
+#include "runtime_log.h"
 
 namespace nccom {
 namespace {
@@ -54,25 +55,33 @@ class Matrix {
       : arguments_(arguments), job_(job) {}
 
   int run() {
+    base::Result<RuntimeLog> log = RuntimeLog::open();
+    if (!log) return give_up(log.error());
+    log_ = std::move(*log);
     const auto bench = Bench::open({job_});
-    if (!bench) {
-      std::fprintf(stderr, "%s\n", bench.error().message().c_str());
-      return 1;
-    }
+    if (!bench) return give_up(bench.error());
+    print("operation", "with", "result");
     for (const Entry& entry : entries()) {
       for (const char* kind : entry.kinds) try_one(**bench, entry, kind);
     }
-    return failures_ == 0 ? 0 : 1;
+    print_totals();
+    return failed_ == 0 ? 0 : 1;
   }
 
  private:
+  // The runtime's own complaints come first: they say why.
+  int give_up(const base::Error& error) {
+    std::fprintf(stderr, "%s%s\n", log_.take().c_str(), error.message().c_str());
+    return 1;
+  }
+
   void try_one(Bench& bench, const Entry& entry, const char* kind) {
     std::vector<std::string> arguments = arguments_;
     arguments.insert(arguments.end(), {"--x-operation", entry.operation});
     if (entry.form == Form::kSbuf) arguments.push_back("--sb2sb");
     const Parsed parsed = parse(arguments);
     if (!parsed.proceed) {  // an odd number of ranks has no pairs
-      return print(entry, kind, "refused  by the tool");
+      return refuse(entry, kind, "by the tool: " + last_line(parsed.text));
     }
     Options o = parsed.streams.front();
     o.rank_start = job_.rank_start;
@@ -84,31 +93,59 @@ class Matrix {
     }
     const std::string choice = std::string(entry.name) + ":" + (variable ? "mesh" : kind);
     ::setenv("NCCOM_CC_ALGO", choice.c_str(), 1);
-    // What the runtime logs from here on is about this one.
-    std::fprintf(stderr, "nccom-test: %s with %s\n", entry.operation, kind);
     bench.use({o});
     const auto measured = bench.measure({size_list(o).front()});
-    if (!measured) return complain(entry, kind, measured.error());
+    const std::string log = log_.take();
+    if (!measured && measured.error().code == NRT_INVALID) {
+      const std::string reason = refusal_in(log);
+      return refuse(entry, kind, reason.empty() ? measured.error().message() : reason);
+    }
+    // Nobody expected what is left in the log.
+    if (!log.empty()) {
+      std::fprintf(stderr, "nccom-test: %s with %s:\n%s", name_of(entry).c_str(), kind,
+                   log.c_str());
+    }
+    if (!measured) {
+      ++failed_;
+      return print(name_of(entry), kind, "FAILED   " + measured.error().message());
+    }
+    ++good_;
     const Row row = evaluate(o, measured->front());
-    print(entry, kind, "ok       " + format_time(row.times_us.front()) + " us");
+    print(name_of(entry), kind, "ok       " + format_time(row.times_us.front()) + " us");
   }
 
-  void complain(const Entry& entry, const char* kind, const base::Error& error) {
-    if (error.code == NRT_INVALID) return print(entry, kind, "refused  " + error.message());
-    ++failures_;
-    print(entry, kind, "FAILED   " + error.message());
+  void refuse(const Entry& entry, const char* kind, const std::string& reason) {
+    ++refused_;
+    print(name_of(entry), kind, "refused  " + reason);
   }
 
-  void print(const Entry& entry, const char* kind, const std::string& result) const {
+  static std::string name_of(const Entry& entry) {
+    return std::string(entry.operation) + (entry.form == Form::kSbuf ? "_sbuf" : "");
+  }
+
+  // Of a message that begins with the usage.
+  static std::string last_line(std::string text) {
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    return text.substr(text.rfind('\n') + 1);
+  }
+
+  void print(const std::string& name, const char* kind, const std::string& result) const {
     if (job_.rank_start != 0) return;
-    const std::string place = entry.form == Form::kSbuf ? "_sbuf" : "";
-    std::printf("%-24s%-11s%s\n", (entry.operation + place).c_str(), kind, result.c_str());
+    std::printf("%-24s%-11s%s\n", name.c_str(), kind, result.c_str());
     std::fflush(stdout);
+  }
+
+  void print_totals() const {
+    if (job_.rank_start != 0) return;
+    std::printf("%u ok, %u refused, %u failed\n", good_, refused_, failed_);
   }
 
   const std::vector<std::string>& arguments_;
   const Options& job_;
-  unsigned failures_ = 0;
+  RuntimeLog log_;
+  unsigned good_ = 0;
+  unsigned refused_ = 0;
+  unsigned failed_ = 0;
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // --x-matrix: every operation with every algorithm that could do it, those for SBUF also there
 // (named ..._sbuf), and those of variable size with three kinds of blocks, data checked, in one
-// process. A line each: the time, or that the runtime refused it; its log says why.
+// process. A line each: the time, or why the runtime refused it. What is refused is not logged.
 #pragma once
 
 #include <string>
