@@ -31,7 +31,7 @@ std::string enum_name(const isa::EnumInfo& info, uint8_t value) {
   return number(value);
 }
 
-std::string quoted(std::string_view symbol) {
+std::string in_quotes(std::string_view symbol) {
   if (text::plain_symbol(symbol)) return std::string(symbol);
   std::string out = "\"";
   for (char c : symbol) {
@@ -162,7 +162,7 @@ uint64_t scalar(const uint8_t* at, uint8_t bytes) {
 
 std::string symbol_text(uint64_t index, const std::vector<std::string>* symbols) {
   if (symbols == nullptr || index >= symbols->size()) return "symbol-" + number(index);
-  return quoted((*symbols)[index]);
+  return in_quotes((*symbols)[index]);
 }
 
 std::string operand_text(const uint8_t* records, const isa::OpOperands& op,
@@ -286,7 +286,7 @@ std::string preamble(const ParsedFile& file, bool with_symbols) {
                     "\n.arch v" + number(file.header.arch) + "\n";
   if ((file.header.flags & isa::kFileSelfCleaning) != 0) out += ".self_cleaning\n";
   for (size_t i = 1; with_symbols && i < file.symbols.size(); ++i) {
-    out += ".symbol " + quoted(file.symbols[i]) + "\n";
+    out += ".symbol " + in_quotes(file.symbols[i]) + "\n";
   }
   return out;
 }
@@ -305,7 +305,7 @@ base::Result<std::string> body(base::ConstByteSpan records, const ParsedFile& fi
     close_function(pc);
     if (next_function < file.functions.size() && file.functions[next_function].entry == pc) {
       const Function& f = file.functions[next_function++];
-      out += ".function " + quoted(f.name);
+      out += ".function " + in_quotes(f.name);
       if (f.args_var_id != 0) out += " args_table_var_id=" + number(f.args_var_id);
       out += "\n";
       function_end = static_cast<uint64_t>(f.entry) + f.length;
