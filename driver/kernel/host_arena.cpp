@@ -1,8 +1,10 @@
 #include "driver/kernel/host_arena.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -53,7 +55,18 @@ void HostArena::clear(uint64_t phys, uint64_t size) {
                   static_cast<off_t>(fd_offset(phys)), static_cast<off_t>(size)) == 0) {
     return;
   }
-  std::memset(at(phys), 0, size);
+  // Much of what was allocated was never written: clearing it would only bring its pages in.
+  const auto end = static_cast<off_t>(fd_offset(phys) + size);
+  auto from = static_cast<off_t>(fd_offset(phys));
+  while (from < end) {
+    const off_t data = ::lseek(fd_.get(), from, SEEK_DATA);
+    if (data >= end || (data < 0 && errno == ENXIO)) return;
+    const off_t start = data < 0 ? from : data;  // a kernel that cannot tell: all of it
+    const off_t hole = data < 0 ? end : ::lseek(fd_.get(), start, SEEK_HOLE);
+    const off_t stop = hole < 0 ? end : std::min(hole, end);
+    std::memset(mapping_.data() + start, 0, static_cast<size_t>(stop - start));
+    from = stop;
+  }
 }
 
 bool HostArena::covers(uint64_t phys, uint64_t length) const {
