@@ -1,17 +1,24 @@
 #!/usr/bin/env python3
-"""Writes data/platforms/*.json from a table of published facts: platforms.py FACTS OUTPUT_DIRECTORY.
+"""Writes data/platforms/*.json from published facts: platforms.py DATA_DIRECTORY [--check].
 
-FACTS is a file of schema "neuron-platforms" (cores, chips, links, platforms). The result is one
-graph per platform (data/schema/platform.schema.json); rates stay in data/timing. Platforms of the
-first core generation are left out: their registers are not public.
+Facts are DATA_DIRECTORY/facts/platforms.json (cores, chips, links, platforms; spec/platforms.md 1).
+The result is one graph per platform (data/schema/platform.schema.json); rates stay in data/timing.
+Platforms of the first core generation are left out: their registers are not public. --check writes
+nothing and fails when a file is missing or differs from what would be written; platforms that the
+facts do not name are nobody's business here.
 """
+import csv
 import json
 import pathlib
 import sys
 
 TIMING = {"trainium1": "trn1", "inferentia2": "inf2", "trainium2": "trn2", "trainium3": "trn3"}
-# Platforms with published collective or kernel times that we compare with (docs/accuracy.md).
-COMPARED = {"trn1.2xlarge"}
+
+
+def compared_platforms(data):
+    """Platforms with published times that ours are compared with (docs/accuracy.md)."""
+    with (data / "calibration/collectives.csv").open() as file:
+        return {row["platform"] for row in csv.DictReader(file)}
 
 
 def chip_model(facts, name):
@@ -32,7 +39,7 @@ def chip_model(facts, name):
     }
 
 
-def convert(facts, name):
+def convert(facts, name, compared):
     source = facts["platforms"][name]
     topology = source["topology"]
     servers = source.get("servers", 1)
@@ -55,7 +62,7 @@ def convert(facts, name):
         "name": name,
         "generation": source["nc_generation"],
         "timing": TIMING[source["chip"]],
-        "validated": name in COMPARED,
+        "validated": name in compared,
         "chip": chip_model(facts, source["chip"]),
         "topology": {"kind": topology["kind"], "dims": topology["dims"]},
         "nodes": [{"id": node, "instance_type": source.get("server_platform", name),
@@ -81,13 +88,31 @@ def text_of(platform):
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
+def differences(wanted, directory):
+    """What is wrong with the files of `directory`, one line each."""
+    for name, text in wanted.items():
+        path = directory / name
+        if not path.exists():
+            yield f"{path}: missing"
+        elif path.read_text() != text:
+            yield f"{path}: not what platforms.py writes"
+
+
 def main():
-    facts = json.loads(pathlib.Path(sys.argv[1]).read_text())
-    output = pathlib.Path(sys.argv[2])
-    for name, platform in facts["platforms"].items():
-        if platform["nc_generation"] != "v1":
-            (output / f"{name}.json").write_text(text_of(convert(facts, name)))
+    data = pathlib.Path(sys.argv[1])
+    facts = json.loads((data / "facts/platforms.json").read_text())
+    compared = compared_platforms(data)
+    wanted = {f"{name}.json": text_of(convert(facts, name, compared))
+              for name, platform in facts["platforms"].items()
+              if platform["nc_generation"] != "v1"}
+    if sys.argv[2:] == ["--check"]:
+        breaches = list(differences(wanted, data / "platforms"))
+        print("\n".join(breaches + [f"{len(wanted)} platforms, {len(breaches)} differ"]))
+        return 1 if breaches or not wanted else 0
+    for name, text in wanted.items():
+        (data / "platforms" / name).write_text(text)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
