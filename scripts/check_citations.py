@@ -5,8 +5,9 @@ A citation is a document and, where it has numbered parts, the numbers: spec/tim
 docs/spec/timing.md), docs/hardware-contract.md 1 to 3, docs/abi.md#time, [text](page.md#heading).
 Numbers are headings that begin with them; ids such as C-13 begin a heading, a list item or a row of
 a table; "rule 2", "steps 1 to 3" and "item 4" are numbered in their section the same way. Comments
-may break a citation over lines. Inside docs/spec "section 4.2" means the same document. Prints
-file:line for each citation that fails; exit status 1 if there is one.
+may break a citation over lines. Inside docs/spec "section 4.2" means the same document. Elsewhere
+numbers alone in parentheses mean the specification, if the file names exactly one. Prints file:line
+for each citation that fails; exit status 1 if there is one.
 """
 import bisect
 import pathlib
@@ -15,7 +16,8 @@ import sys
 
 SUFFIXES = {".h", ".c", ".cpp", ".py", ".md", ".json", ".txt", ".cmake", ".map", ".proto", ".regs",
             ".trace", ".csv"}
-NAMES = {"dev", "CMakeLists.txt"}
+CODE = {".h", ".c", ".cpp", ".py", ".map"}
+NAMES = {"dev"}
 SKIPPED = {"build", ".git", ".cache"}
 FUZZ_INPUT = ("tests", "fuzz", "corpus")  # bytes for a parser, not text for readers
 
@@ -24,11 +26,14 @@ IDENTIFIER = r"[A-Z]{1,2}-\d+|[A-Z]\d\d(?:\.\d+)?|[Aa]ppendix [A-Z]"
 ITEM = r"\d+(?!\.?\d)"
 ITEMS = rf"(?:,? (?P<kind>rule|step|item)s? (?P<items>{ITEM}(?:(?:, | and | to |-){ITEM})*))?"
 PART = rf"(?P<part>{NUMBER}|{IDENTIFIER}){ITEMS}"
-JOIN = r"(?: \([^()]{1,80}\))?(?:, rules | and |, | to | - |-)(?:sections? )?"
-DOCUMENT = re.compile(r"(?<![\w./-])(?<!\]\()(?P<path>(?:[\w.-]+/)*[\w-]+\.md)(?!\w)(?P<anchor>#[\w-]+)?`?")
+JOIN = r"(?: \([^()]{1,80}\))?(?:, rules | and |, | to | - |-| (?=[A-Z]-))(?:sections? )?"
+DOCUMENT = re.compile(r"(?<![\w./-])(?<!\]\()(?P<path>(?:[\w.-]+/)*[\w-]+\.md)(?!\w|`?\]\()"
+                      r"(?P<anchor>#[\w-]+)?`?")
 FIRST_PART = re.compile(rf"(?:,? sections?|, rules|,)? {PART}")
 NEXT_PART = re.compile(rf"{JOIN}{PART}")
 OWN_PART = re.compile(rf"\b[Ss]ections? (?P<first>{NUMBER})|(?<!`)\b(?P<appendix>Appendix [A-Z])\b")
+ALONE = re.compile(r"(?<![\w.)\]])\((?P<numbers>\d+(?:\.\d+)+(?:(?:, | and | to )\d+(?:\.\d+)+)*)"
+                   r"\)")
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 HEADING = re.compile(r"^#+ (?P<title>.+)$")
 HEADING_ID = re.compile(rf"(?P<id>{IDENTIFIER}|\d+(?:\.\d+)*)\.?(?:\s|$)")
@@ -106,7 +111,8 @@ class Tree:
     def __init__(self, root):
         self.root = root
         self.documents = {}
-        self.specifications = {path.name for path in (root / "docs" / "spec").glob("*.md")}
+        self.specifications = {path.name for path in (root / "docs" / "spec").glob("*.md")
+                               if path.name != "README.md"}
 
     def document(self, path):
         if path not in self.documents:
@@ -129,15 +135,17 @@ class Tree:
     def breaches(self, path, text):
         """Yields (line number, citation, what is missing) for one file."""
         flat = Flat(path, text)
+        specification = path.parent == self.root / "docs" / "spec"
         if path.suffix == ".md":
             yield from self.links(path, flat)
-        specification = path.parent == self.root / "docs" / "spec"
-        if specification:
+        if specification and path.name in self.specifications:
             yield from self.own_parts(path, flat)
+        named = set()
         for match in DOCUMENT.finditer(flat.text):
             line, name = flat.line(match.start()), match["path"]
             if specification and "/" in name and not name.startswith("spec/"):
                 continue  # a file of the source that the specification names
+            named.add(name)
             document, message = self.find(path, name)
             if not document:
                 yield line, name, message
@@ -149,6 +157,16 @@ class Tree:
                 for lost in document.missing(part):
                     yield line, f"{name} {part['part']}", f"no {lost} there"
                 part = NEXT_PART.match(flat.text, part.end())
+        named = {name for name in named if name.startswith("spec/")}
+        if len(named) == 1 and path.suffix in CODE:
+            yield from self.numbers_alone(path, flat, named.pop())
+
+    def numbers_alone(self, path, flat, name):
+        document = self.find(path, name)[0]
+        for match in ALONE.finditer(flat.text) if document else ():
+            for number in re.findall(r"[\d.]+", match["numbers"]):
+                if number not in document.parts:
+                    yield flat.line(match.start()), match.group(), f"{name} has no {number}"
 
     def links(self, path, flat):
         for match in LINK.finditer(flat.text):

@@ -8,6 +8,27 @@ import tempfile
 import unittest
 
 SCRIPTS = pathlib.Path(sys.argv.pop(1))
+MD = ".md"  # apart, so that what is planted here is no citation of this file
+SPECIFICATION = """# One
+
+## 1. First
+
+1. a rule
+2. another, see section 1.2
+
+| # | step |
+|---|---|
+| 3 | the last |
+
+### 1.2 Second
+
+| C-13 | a row with an id |
+* **R-1** a list item with an id
+
+## Appendix A. Rest
+
+1. an item
+"""
 
 
 def run(script, *arguments):
@@ -86,9 +107,9 @@ class Checkers(unittest.TestCase):
         for name, text, message in (
                 ("base/a.cpp", "//" + "x" * 99 + "\n", "101 columns"),
                 ("base/a.cpp", "// caf\u00e9\n", "ASCII"),
-                ("docs/a.md", "a\tb\n", "ASCII"),
-                ("docs/a.md", "a \n", "trailing"),
-                ("docs/a.md", "a", "newline"),
+                (f"docs/a{MD}", "a\tb\n", "ASCII"),
+                (f"docs/a{MD}", "a \n", "trailing"),
+                (f"docs/a{MD}", "a", "newline"),
                 ("base/a.cpp", "// TO" + "DO later\n", "note to self")):
             self.write(name, text)
             status, output = run("check_text.py", self.root)
@@ -100,7 +121,7 @@ class Checkers(unittest.TestCase):
 
     def test_timing_parameters(self):
         self.write("data/timing/a.json", '{"parameters": {"dma.rate_gbps": {}, "link.x_ns": {}}}')
-        good = "int a;  // dma.rate_gbps, D (timing.md 5)\nint b;  // link.<class>_ns, see hw/b.h\n"
+        good = "int a;  // dma.rate_gbps, D (spec/timing.md 5)\nint b;  // link.<class>_ns, see hw/b.h\n"
         self.write("hw/params.h", good)
         self.assertEqual(run("check_params.py", self.root)[0], 0)
         for name in ("dma.rate", "link.<class>_us", "dma.rate_gbps_max"):
@@ -110,6 +131,88 @@ class Checkers(unittest.TestCase):
             self.assertIn(f"hw/params.h:3: no timing file has {name}\n", output)
         self.write("hw/params.h", "int a;\n")
         self.assertEqual(run("check_params.py", self.root)[0], 1)
+
+    def citations(self, files):
+        """Findings {name: [lines]} for files in a tree with two specifications and a page."""
+        self.write(f"docs/spec/one{MD}", SPECIFICATION)
+        self.write(f"docs/spec/two{MD}", "# Two\n\n## 7. Last\n")
+        self.write(f"docs/page{MD}", "# Page\n\n## 1. Top\n\n### How: a `b`\n\n### How: a `b`\n")
+        for name, text in files.items():
+            self.write(name, text + "\n")
+        status, output = run("check_citations.py", self.root)
+        *lines, last = output.splitlines()
+        self.assertIn(f" {len(lines)} citations", last)
+        self.assertEqual(status, 1 if lines else 0, output)
+        found = {name: [] for name in files}
+        for line in lines:
+            found[line.split(":")[0]].append(line)
+        return found
+
+    def assert_each_found(self, cases):
+        """cases: (name of a file, its text, how its only finding goes on behind the name)."""
+        self.assertEqual(len({name for name, *_ in cases}), len(cases))
+        found = self.citations({name: text for name, text, _ in cases})
+        for name, text, message in cases:
+            self.assertEqual(len(found[name]), 1, f"{text}: {found[name]}")
+            self.assertTrue(found[name][0].startswith(f"{name}:{message}"), found[name][0])
+
+    def test_citations_that_lead_somewhere(self):
+        one, two, page = f"spec/one{MD}", f"spec/two{MD}", f"docs/page{MD}"
+        texts = [f"// ({one} {parts}" for parts in (
+            "1)", "1.2", "section 1.2", "1, 1.2", "1 to 1.2", "1 - 1.2", "1 (a word), 1.2",
+            "1 rule 2", "1, rules 1 and 2", "1 steps 1 to 3", "1 step 3 and 1.2", "C-13", "1.2 C-13, R-1",
+            "Appendix A", "Appendix A item 1", f"1, {two} 7", f"1; {page} 1", "1). Alone (1.2)",
+            "appendix A", "and words 9", "1, 9.5x", "1, 9-byte words")]
+        texts += [f"// {one}\n// 1.2", f"// {one} 1,\n// 1.2", f"/* {one}\n * 1 */",
+                  f"// {page}#how-a-b-1", f"// {one} 1, {two} 7 (9.9)"]
+        files = {f"base/{number}.cpp": text for number, text in enumerate(texts)}
+        files[f"docs/b{MD}"] = (f"[a](page{MD}#1-top) [b](spec/one{MD}#12-second) [c](#here) "
+                                f"[d](https://a.example/b{MD})\n\n# Here")
+        for name, lines in self.citations(files).items():
+            self.assertEqual(lines, [], files[name])
+
+    def test_citations_that_lead_nowhere(self):
+        one, page = f"spec/one{MD}", f"docs/page{MD}"
+        cases = (
+            (f"// spec/none{MD} 1", f"1: spec/none{MD}: no such document"),
+            (f"// one{MD} 1", f"1: one{MD}: ambiguous; say spec/one{MD}"),
+            (f"// none{MD} 1", f"1: none{MD}: no such document"),
+            (f"\n// {one} 9", f"2: {one} 9: no 9 there"),
+            (f"// {one} section 9", f"1: {one} 9: "),
+            (f"// `{one}` 9", f"1: {one} 9: "),
+            (f"// {one}\n// 9.5.1", f"1: {one} 9.5.1: "),
+            (f"// {one} 1,\n// 9", f"1: {one} 9: "),
+            (f"// {one} 1 (a word), 9", f"1: {one} 9: "),
+            (f"// {one} 1 and 9", f"1: {one} 9: "),
+            (f"// {one} 1 and section 9", f"1: {one} 9: "),
+            (f"// {one} 1 to 9", f"1: {one} 9: "),
+            (f"// {one} 1 - 9", f"1: {one} 9: "),
+            (f"// {one} 1, spec/two{MD} 8", f"1: spec/two{MD} 8: "),
+            (f"// {one} 1 rule 4", f"1: {one} 1: no 1 rule 4 there"),
+            (f"// {one} 1 steps 1 to 5", f"1: {one} 1: no 1 step 5 there"),
+            (f"// {one} 1 step 3 and 9.1", f"1: {one} 9.1: "),
+            (f"// {one} C-14", f"1: {one} C-14: "),
+            (f"// {one} 1.2 C-14", f"1: {one} C-14: "),
+            (f"// {one} appendix B", f"1: {one} appendix B: "),
+            (f"// {one} Appendix A item 2", f"1: {one} Appendix A: no Appendix A item 2 there"),
+            (f"// {page} 2", f"1: {page} 2: "),
+            (f"// {page}#none", f"1: {page}#none: no such heading"),
+            (f"// {one} 1\nint a;  // (9.9)", f"2: (9.9): {one} has no 9.9"))
+        self.assert_each_found([(f"base/{number}.cpp", *case) for number, case in enumerate(cases)])
+
+    def test_citations_in_other_files(self):
+        one = f"spec/one{MD}"
+        self.assert_each_found([
+            ("base/a.py", f'"""{one}\n9"""', f"1: {one} 9: "),
+            ("base/CMakeLists.txt", f"# {one} 9", f"1: {one} 9: "),
+            ("data/a.json", f'{{"source": "{one} 9"}}', f"1: {one} 9: "),
+            ("tests/a.trace", f"# {one} 9", f"1: {one} 9: "),
+            (f"docs/b{MD}", f"one{MD} 1", f"1: one{MD}: no such document"),
+            (f"docs/c{MD}", f"[a](none{MD})", f"1: none{MD}: no such file"),
+            (f"docs/d{MD}", f"[a](page{MD}#none)", f"1: page{MD}#none: no such heading"),
+            (f"docs/e{MD}", "[a](#none)", "1: #none: no such heading"),
+            (f"docs/spec/f{MD}", "## 1. F\n\nsee section 1.1", "3: section 1.1: no 1.1 in this"),
+            (f"docs/spec/g{MD}", "# G\n\nsee Appendix A", "3: Appendix A: no Appendix A in this")])
 
     def test_names(self):
         clean, dirty = self.root / "clean", self.root / "dirty"
