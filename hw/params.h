@@ -1,6 +1,7 @@
 // Timing of one chip: every rate and latency that the blocks of the machine use, with the name
-// under which the timing file sets it and where the default comes from. Source: timing.md (status D
-// documented, V derived, M measured off a figure, A assumption). Defaults are those of v2 (Trn1).
+// under which the timing file sets it and where the default comes from. Source:
+// spec/timing.md (status D documented, V derived, M measured off a figure, A assumption). Defaults
+// are those of v2 (Trn1).
 #pragma once
 
 #include <cstdint>
@@ -15,14 +16,14 @@
 namespace hw {
 
 struct TimingParams {
-  // DMA engines (timing.md 5).
+  // DMA engines (spec/timing.md 5).
   base::Rate dma_engine{17, 1000};  // dma.engine_gbps, D
   base::Rate dma_chip{1000, 1000};  // dma.chip_gbps, D: all engines of a chip together
   uint64_t dma_accumulate_num = 1;  // dma.accumulate_factor, D: compute throughput of two
   uint64_t dma_accumulate_den = 2;  //   sources per destination byte, relative to a copy
   // 8-bit elements that an engine makes from two sources or more: dma.compute_gelem_per_s, M: uint8
-  // all-reduces are slower than those of equally many bytes of bf16 (calibration.md N02.01, N28);
-  // 16-bit ones are not limited so (N23).
+  // all-reduces are slower than those of equally many bytes of bf16 (spec/calibration.md N02.01,
+  // N28); 16-bit ones are not limited so (N23).
   base::Rate dma_compute{5, 2000};
   base::Ps dma_fetch = base::ns(770);       // dma.desc_fetch_ns, M: doorbell to first activity
   base::Ps dma_first_byte = base::ns(230);  // dma.first_byte_ns, M: from there to the first data
@@ -31,27 +32,27 @@ struct TimingParams {
   // dma.burst_packets, A: reserved of a busy path at once, with the signal behind them.
   uint64_t dma_burst_packets = 2;
 
-  // Memory and on-chip fabric (timing.md 6, 7).
+  // Memory and on-chip fabric (spec/timing.md 6, 7).
   // Reads and writes together: hbm.stack_gbps, V (410), times hbm.efficiency, M (0.88).
   base::Rate hbm_stack{3608, 10000};
-  base::Ps hbm_latency = 0;  // hbm.latency_ns, A: zero until known (timing.md 10)
+  base::Ps hbm_latency = 0;  // hbm.latency_ns, A: zero until known (spec/timing.md 10)
   // Between the memories of two core groups (v2: cores; v3, v4: core pairs), per direction. Fitted
-  // to the bus bandwidth of 32-rank and of two-rank all-reduces on trn1 (calibration.md N23, N20);
-  // half of what the latter move is reads.
+  // to the bus bandwidth of 32-rank and of two-rank all-reduces on trn1 (spec/calibration.md N23,
+  // N20); half of what the latter move is reads.
   base::Rate core_fabric{70, 1000};  // fabric.core_to_core_gbps
   base::Rate core_reads{48, 1000};   // fabric.core_read_gbps
   base::Rate die_to_die{400, 1000};  // fabric.die_to_die_gbps, A: v3 and v4, per direction
   base::Rate die_reads{400, 1000};   // fabric.die_read_gbps, A: of these, what is read
   base::Rate pcie{16, 1000};         // host.pcie_gbps, M: per direction
 
-  // Engine clocks (timing.md 1), in cycles per picoseconds: 1.4 GHz is {7, 5000}. D, SP: A.
+  // Engine clocks (spec/timing.md 1), in cycles per picoseconds: 1.4 GHz is {7, 5000}. D, SP: A.
   base::Rate clk_pe{14, 5000};    // clk.pe_ghz
   base::Rate clk_act{7, 5000};    // clk.act_ghz
   base::Rate clk_pool{7, 5000};   // clk.pool_ghz
   base::Rate clk_dve{28, 25000};  // clk.dve_ghz
   base::Rate clk_sp{7, 5000};     // clk.sp_ghz
 
-  // Sequencers and synchronisation (timing.md 2).
+  // Sequencers and synchronisation (spec/timing.md 2).
   uint64_t seq_alu_cycles = 10;             // seq.alu_cycles, A
   base::Ps seq_fetch = 0;                   // seq.fetch_ns, A: nothing published
   base::Ps seq_write = base::ns(50);        // seq.write_ns, A
@@ -59,7 +60,7 @@ struct TimingParams {
   base::Ps sem_start = base::ns(20);        // sem.visible_to_start_ns, M
   base::Ps dep_same_engine = base::ns(30);  // dep.same_engine_ns, M
 
-  // Compute engines (timing.md 3).
+  // Compute engines (spec/timing.md 3).
   uint64_t eng_min_ii_cycles = 64;              // eng.min_ii_cycles, D
   uint64_t eng_min_ii_dynamic_cycles = 600;     // eng.min_ii_dynamic_cycles, D
   uint64_t eng_stride_penalty_bytes = 16;       // eng.stride_penalty_bytes, D
@@ -83,8 +84,8 @@ struct TimingParams {
   base::Ps mgmt_power_sample = base::us(10'000);  // mgmt.power_sample_us
   base::Ps mgmt_heartbeat = base::us(1'000'000);  // mgmt.heartbeat_us
 
-  // Links between chips (timing.md 7), one way. A route takes the wire once, each further hop and
-  // each switch on it come on top. Rates are those of the classes of links.
+  // Links between chips (spec/timing.md 7), one way. A route takes the wire once, each further hop
+  // and each switch on it come on top. Rates are those of the classes of links.
   base::Ps link_wire = base::ns(250);         // link.wire_ns, M
   base::Ps link_route_extra = base::ns(100);  // link.route_extra_ns, M
   base::Ps link_switch = base::ns(250);       // link.switch_ns, A
@@ -95,7 +96,7 @@ struct LinkParams {
   uint32_t a = 0;
   uint32_t b = 0;
   base::Rate rate;  // per direction: link.<class>_gbps_per_dir times link.efficiency
-  // S-engines that own its port on either chip (collectives.md 2.3), one bit each; 0: none in
+  // S-engines that own its port on either chip (spec/collectives.md 2.3), one bit each; 0: none in
   // particular, so that nothing on the chip has to be crossed to get there (v2, switched v4).
   uint8_t owners_a = 0;
   uint8_t owners_b = 0;

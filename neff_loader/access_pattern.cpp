@@ -95,7 +95,7 @@ bool in_bounds(const AccessPattern& pattern, uint64_t size) {
 uint64_t sbuf_partition_bytes(unsigned core_version) {
   switch (core_version) {
     case 2:
-      return 192 * 1024;  // engine-isa.md 2
+      return 192 * 1024;  // spec/engine-isa.md 2
     case 3:
       return 224 * 1024;
     default:

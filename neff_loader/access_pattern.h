@@ -1,4 +1,4 @@
-// DMA access patterns (neff.md 3.5): enumeration, bounds, and splitting into descriptor-sized
+// DMA access patterns (spec/neff.md 3.5): enumeration, bounds, and splitting into descriptor-sized
 // pieces. Exact. Everything is lazy: a pattern with many runs costs nothing until it is walked.
 #pragma once
 
@@ -11,10 +11,10 @@
 
 namespace neff {
 
-// Largest contiguous transfer of one hardware descriptor (neff.md 3.5.3).
+// Largest contiguous transfer of one hardware descriptor (spec/neff.md 3.5.3).
 constexpr uint64_t kMaxDescriptorBytes = contract::desc::kMaxLength;
 
-// State-buffer addressing (neff.md 3.7).
+// State-buffer addressing (spec/neff.md 3.7).
 constexpr uint64_t kPartitionPitch = contract::tpb::kPartitionStride;
 constexpr uint64_t kPsumBase = contract::tpb::kPsum;
 constexpr uint64_t kPsumPitch = contract::tpb::kPsumStride;

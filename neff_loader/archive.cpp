@@ -88,7 +88,7 @@ base::Status read_member(Handle* a, archive_entry* entry, Budget* budget, Archiv
   return {};
 }
 
-// Sorts names; of duplicates the last one wins (neff.md 1.8 rule 4).
+// Sorts names; of duplicates the last one wins (spec/neff.md 1.8 rule 4).
 void index_members(Archive* archive) {
   std::vector<Member>& all = archive->members;
   std::vector<uint32_t>& order = archive->by_name;

@@ -1,4 +1,4 @@
-// The payload of a NEFF: a tar archive, usually compressed (neff.md 1.7, 1.8).
+// The payload of a NEFF: a tar archive, usually compressed (spec/neff.md 1.7, 1.8).
 #pragma once
 
 #include <cstdint>

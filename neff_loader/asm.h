@@ -1,5 +1,5 @@
-// Assembler and disassembler of engine programs, in the public operand syntax (neff.md 5.1, 5.4
-// assemble(disassemble(file)) gives back every byte of a file that assemble() can make.
+// Assembler and disassembler of engine programs, in the public operand syntax (spec/neff.md 5.1,
+// 5.4 R-24). assemble(disassemble(file)) gives back every byte of a file that assemble() can make.
 //
 //   .engine dve            pe, act, pool, dve, sp
 //   .arch trn1             trn1, inf2, trn2, trn3 or v2, v3, v4
@@ -39,7 +39,7 @@ struct AsmOptions {
   std::optional<uint8_t> core_version;  // 2..4
 };
 
-// Text to the bytes of an engine instruction file (neff.md 5.5).
+// Text to the bytes of an engine instruction file (spec/neff.md 5.5).
 base::Result<std::vector<uint8_t>> assemble(std::string_view text, const AsmOptions& options = {});
 
 // An engine instruction file to text.

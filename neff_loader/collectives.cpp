@@ -1,4 +1,5 @@
-// What programs refer to: DMA blocks and collectives (neff.md 4, rules E-20, B-04, C-10 to C-17).
+// What programs refer to: DMA blocks and collectives (spec/neff.md 4, rules E-20, B-04, C-10 to
+// C-17).
 #include <algorithm>
 #include <set>
 
@@ -11,8 +12,8 @@ namespace {
 namespace isa = contract::isa;
 using isa::Opcode;
 
-constexpr uint32_t kMaxStreams = 4;       // neff.md 4.4
-constexpr size_t kMaxCommunicators = 16;  // neff.md 4.4, since runtime 2.34.10
+constexpr uint32_t kMaxStreams = 4;       // spec/neff.md 4.4
+constexpr size_t kMaxCommunicators = 16;  // spec/neff.md 4.4, since runtime 2.34.10
 using contract::tpb::kPartitions;
 
 std::string where_of(const EngineProgram& p, uint32_t pc) {
@@ -237,7 +238,7 @@ bool sizes_agree(const CollectiveOp& op, uint64_t n) {
 }
 
 // Every rank sends at most once and receives at most once, within the own list
-// (collectives.md 1.5). Whether the pairs must close a circle depends on what executes them.
+// (spec/collectives.md 1.5). Whether the pairs must close a circle depends on what executes them.
 base::Status check_pairs(const ReplicaGroups& group, uint32_t id, const RankList& mine) {
   const std::string where = "source_target_pairs of group " + std::to_string(id);
   if (group.source_target_pairs.empty()) return violation("C-11", where, "there are none");

@@ -1,4 +1,4 @@
-// Data of `file` variables: raw members and NumPy files (neff.md 2.10).
+// Data of `file` variables: raw members and NumPy files (spec/neff.md 2.10).
 #include <cstring>
 
 #include "neff_loader/parse.h"

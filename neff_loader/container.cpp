@@ -14,7 +14,7 @@ namespace {
 using base::ConstByteSpan;
 using base::load;
 
-constexpr size_t kLayoutCBytes = 1224;  // neff.md 1.3, column C
+constexpr size_t kLayoutCBytes = 1224;  // spec/neff.md 1.3, column C
 
 std::string bounded_text(const uint8_t* at, size_t limit) {
   const void* end = std::memchr(at, 0, limit);

@@ -1,4 +1,5 @@
-// The NEFF container: fixed header, payload, digest (neff.md 1.1 to 1.7). Bytes in, objects out.
+// The NEFF container: fixed header, payload, digest (spec/neff.md 1.1 to 1.7). Bytes in, objects
+// out.
 #pragma once
 
 #include <array>
@@ -13,7 +14,7 @@
 namespace neff {
 
 constexpr size_t kHeaderBytes = 1024;
-constexpr uint64_t kFeatureEmulator = 1ull << 62;  // marks our engine encoding (neff.md 5.6)
+constexpr uint64_t kFeatureEmulator = 1ull << 62;  // marks our engine encoding (spec/neff.md 5.6)
 constexpr uint64_t kDefaultFeatureMask = 0x80000000000001ffull | kFeatureEmulator;
 constexpr uint64_t kMaxMajorVersion = 2;
 
@@ -48,7 +49,7 @@ struct Container {
 
 enum class Layout {
   kStrict,   // what load accepts
-  kLenient,  // unpack and info also read the 1224-byte header of neff.md 1.3
+  kLenient,  // unpack and info also read the 1224-byte header of spec/neff.md 1.3
 };
 
 // Rules V-01, V-02, V-04, V-05, V-08, V-10 (magic).

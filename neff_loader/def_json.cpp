@@ -1,4 +1,4 @@
-// sgNN/def.json: variables, queue sets, collective configuration (neff.md 2.6, 4.4).
+// sgNN/def.json: variables, queue sets, collective configuration (spec/neff.md 2.6, 4.4).
 #include <algorithm>
 #include <cctype>
 #include <cstring>
@@ -285,7 +285,7 @@ void parse_collectives(const Context& c, const Json& root, const std::string& wh
   sg->cc.ops = static_cast<uint32_t>(f.integer_in("ops", 0, 1 << 30, "C-11").value_or(0));
 }
 
-// Per area the largest end; areas add up (neff.md 3.13).
+// Per area the largest end; areas add up (spec/neff.md 3.13).
 uint64_t scratchpad_bytes(const std::vector<Variable>& variables) {
   std::vector<std::pair<std::string, uint64_t>> areas;
   for (const Variable& v : variables) {

@@ -1,4 +1,4 @@
-// Data type names of NEFF JSON (neff.md 3.6). Codes are those of the runtime header.
+// Data type names of NEFF JSON (spec/neff.md 3.6). Codes are those of the runtime header.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Engine instruction files in our encoding (neff.md 5.4, 5.5).
+// Engine instruction files in our encoding (spec/neff.md 5.4, 5.5).
 #include <algorithm>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// Engine JSON: dma[] elements and their transfers (neff.md 3.2 to 3.6, 3.10).
+// Engine JSON: dma[] elements and their transfers (spec/neff.md 3.2 to 3.6, 3.10).
 #include <algorithm>
 #include <map>
 
@@ -21,7 +21,7 @@ constexpr OpName kOps[] = {{"copy", DmaOp::kCopy},
                            {"max", DmaOp::kMax},
                            {"transpose", DmaOp::kTranspose}};
 
-constexpr size_t kMaxSources = contract::DmaCompute::kMaxSources;  // neff.md 3.3, E-12
+constexpr size_t kMaxSources = contract::DmaCompute::kMaxSources;  // spec/neff.md 3.3, E-12
 constexpr uint64_t kMaxRingDescriptors = contract::ring::kMost;
 
 bool element_wise(DmaOp op) {
@@ -136,7 +136,8 @@ void read_transpose(const Fields& f, DmaTransfer* t) {
   const int64_t element = f.integer_in("transpose_element_size", 1, 8, "E-15").value_or(1);
   t->transpose_element_size = static_cast<unsigned>(element);
   std::vector<int64_t> shape = f.integers("transpose_shape");
-  if (!f.has("transpose_shape")) {  // [1, 1, R, C] with C * size = from_sizes[0] (neff.md 3.4.1)
+  // [1, 1, R, C] with C * size = from_sizes[0] (spec/neff.md 3.4.1)
+  if (!f.has("transpose_shape")) {
     shape = {1, 1, static_cast<int64_t>(from.innermost_passes()), from.sizes[0] / element};
   }
   if (shape.size() != 4) return f.fail("E-15", "transpose_shape does not have 4 elements");

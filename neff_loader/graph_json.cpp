@@ -1,4 +1,4 @@
-// neff.json: optional metadata of inputs and outputs (neff.md 2.3, 2.9).
+// neff.json: optional metadata of inputs and outputs (spec/neff.md 2.3, 2.9).
 #include <algorithm>
 
 #include "neff_loader/parse.h"

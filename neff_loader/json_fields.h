@@ -39,7 +39,7 @@ class Report {
   std::vector<std::string> warnings_;
 };
 
-// Depth and number of values are bounded before anything is built (neff.md 1.8 rule 7).
+// Depth and number of values are bounded before anything is built (spec/neff.md 1.8 rule 7).
 inline bool json_within_limits(const Member& member, const Limits& limits, Report* report) {
   unsigned depth = 0;
   uint64_t values = 1;
@@ -71,7 +71,7 @@ inline bool json_within_limits(const Member& member, const Limits& limits, Repor
   return false;
 }
 
-// Syntax and size of one JSON member (V-13, neff.md 1.8 rule 5).
+// Syntax and size of one JSON member (V-13, spec/neff.md 1.8 rule 5).
 inline std::optional<Json> parse_json(const Member& member, const Limits& limits, Report* report) {
   if (member.data.size() > 0xFFFFFFFFull) {
     report->fail("V-13", member.name,

@@ -1,4 +1,4 @@
-// The load algorithm of neff.md 1.9: header, archive, subgraphs, programs, tensors.
+// The load algorithm of spec/neff.md 1.9: header, archive, subgraphs, programs, tensors.
 #include <algorithm>
 
 #include "neff_loader/parse.h"

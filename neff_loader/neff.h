@@ -1,9 +1,9 @@
-// Object model of a NEFF and its loader. Source of truth: neff.md (all of it).
+// Object model of a NEFF and its loader. Source of truth: spec/neff.md (all of it).
 //
-// Pure: bytes in, objects out; nothing here touches a device or a file. Everything that neff.md
-// lets a loader check without a device is checked here, and Error.code is the NRT_STATUS that
-// neff.md 1.10 and 4.6 name; the rule's id ends the message. What is left to the runtime: memory
-// agreement between ranks (C-13), and the execution-time rules.
+// Pure: bytes in, objects out; nothing here touches a device or a file. Everything that
+// spec/neff.md lets a loader check without a device is checked here, and Error.code is the
+// NRT_STATUS that spec/neff.md 1.10 and 4.6 name; the rule's id ends the message. What is left to
+// the runtime: memory, agreement between ranks (C-13), and the execution-time rules.
 //
 // Missing: files with CPU nodes or several accelerator nodes, functions (CALL), queue instance
 // switches and coalesced collectives are refused with Fault::kUnsupported.
@@ -34,7 +34,7 @@ using contract::isa::ReduceOp;
 
 constexpr unsigned kEngines = contract::isa::kEngines;
 
-// ---- Architectures (x_arch, neff.md 2.6.1) ----
+// ---- Architectures (x_arch, spec/neff.md 2.6.1) ----
 
 enum class Arch : uint8_t { kInf1, kTrn1, kInf2, kTrn2, kTrn3 };
 
@@ -43,7 +43,7 @@ const char* to_string(Arch arch);
 unsigned core_version(Arch arch);      // NeuronCore v1..v4
 const char* to_string(Engine engine);  // "pe", "act", "pool", "dve", "sp", the keys of def.json
 
-// ---- Variables (neff.md 2.6.3) ----
+// ---- Variables (spec/neff.md 2.6.3) ----
 
 enum class VariableType : uint8_t {
   kStateBuffer,
@@ -79,7 +79,7 @@ struct Variable {
   std::string format;             // x_format
 };
 
-// ---- Queue sets (neff.md 2.6.2, 3.8) ----
+// ---- Queue sets (spec/neff.md 2.6.2, 3.8) ----
 
 enum class QueueType : uint8_t { kIn, kOut, kData, kEmbeddingUpdate, kDynamic };
 
@@ -94,7 +94,7 @@ struct QueueSet {
   FabricPath fabric_path = FabricPath::kMain;
 };
 
-// ---- DMA (neff.md 3) ----
+// ---- DMA (spec/neff.md 3) ----
 
 enum class DmaOp : uint8_t { kCopy, kCast, kAdd, kFma, kMin, kMax, kTranspose };
 const char* to_string(DmaOp op);
@@ -123,7 +123,7 @@ struct DmaElement {
   int64_t id = 0;
   uint32_t queue = 0;    // index in Subgraph::queues
   std::string instance;  // instance_name, or empty for the base ring
-  std::string function;  // "" = entry program (neff.md 3.10)
+  std::string function;  // "" = entry program (spec/neff.md 3.10)
   bool section_start = false;
   std::optional<uint8_t> event;
   std::optional<uint8_t> semaphore;  // the element's, else the queue set's
@@ -141,7 +141,7 @@ struct DmaBlock {
   std::vector<uint32_t> elements;  // indices in EngineProgram::dma, file order
 };
 
-// ---- Programs (neff.md 5) ----
+// ---- Programs (spec/neff.md 5) ----
 
 struct ProgramStep {
   uint32_t pc;  // record index in the file
@@ -177,7 +177,7 @@ struct EngineProgram {
   std::string_view function_at(uint32_t pc) const;
 };
 
-// ---- Collectives (neff.md 4) ----
+// ---- Collectives (spec/neff.md 4) ----
 
 using RankList = std::vector<uint32_t>;
 
@@ -226,7 +226,7 @@ struct CollectiveOp {
   std::optional<uint32_t> second_source;  // permutes and send-receive with reduction; source_bytes
   uint64_t second_source_offset = 0;
   uint32_t root = 0;  // broadcast, reduce: index in the rank list
-  // V forms: uint32 tensor of metadata_rows() x ranks (collectives.md 1.4), else empty.
+  // V forms: uint32 tensor of metadata_rows() x ranks (spec/collectives.md 1.4), else empty.
   std::optional<uint32_t> metadata;
   bool receive_counts_known = false;
   bool receive_displacements = false;
@@ -247,7 +247,7 @@ struct Subgraph {
   std::vector<EngineProgram> programs;      // engines that the file names, PE..SP
   CollectiveConfig cc;
   std::vector<CollectiveOp> collectives;  // by engine, then program order
-  uint64_t scratchpad_bytes = 0;          // neff.md 3.13
+  uint64_t scratchpad_bytes = 0;          // spec/neff.md 3.13
   unsigned core_version = 0;              // 2..4; 0 when nothing in the file says
 
   const Variable* find_variable(std::string_view name) const;
@@ -267,7 +267,7 @@ struct TensorInfo {
 
 struct Neff {
   Header header;
-  // In our encoding and marked so (neff.md 5.6). False: "foreign", for inspection only;
+  // In our encoding and marked so (spec/neff.md 5.6). False: "foreign", for inspection only;
   // executing it is NRT_INVALID.
   bool executable = false;
   std::vector<Subgraph> subgraphs;  // element i runs on physical core i of the logical core

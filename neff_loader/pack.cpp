@@ -143,7 +143,7 @@ void add_defaults(const std::vector<std::string>& defs, const PackOptions& optio
 }
 
 // neff.json, kelf-0.json, info.json, other files of the root, then each directory, def.json first
-// (neff.md 1.8 rule 3).
+// (spec/neff.md 1.8 rule 3).
 std::vector<Member> in_file_order(MemberMap&& members) {
   std::vector<Member> out;
   for (auto& [name, data] : members) out.push_back({name, std::move(data)});

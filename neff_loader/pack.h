@@ -1,4 +1,5 @@
-// Making NEFFs: from members in memory to the bytes of a file, and back (neff.md 1.4, 1.8, 1.11).
+// Making NEFFs: from members in memory to the bytes of a file, and back (spec/neff.md 1.4, 1.8,
+// 1.11).
 //
 //   std::vector<neff::Member> members = {
 //       {"sg00/def.json", ...}, {"sg00/pool.json", ...}, {"sg00/pool.bin", *neff::assemble(text)}};
@@ -43,7 +44,7 @@ struct Unpacked {
   std::vector<std::string> warnings;
 };
 
-// Without version and feature checks; also reads the layout of neff.md 1.3 column C.
+// Without version and feature checks; also reads the layout of spec/neff.md 1.3 column C.
 base::Result<Unpacked> unpack(base::ConstByteSpan file, const Limits& limits = {});
 
 }  // namespace neff

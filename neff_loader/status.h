@@ -1,4 +1,5 @@
-// Error.code values of this room: the NRT_STATUS numbers that neff.md 1.10 assigns to each rule.
+// Error.code values of this room: the NRT_STATUS numbers that spec/neff.md 1.10 assigns to each
+// rule.
 #pragma once
 
 #include <string>
@@ -15,7 +16,7 @@ constexpr int kNotEnoughCores = 9;       // NRT_LOAD_NOT_ENOUGH_NC
 constexpr int kUnsupportedVersion = 10;  // NRT_UNSUPPORTED_NEFF_VERSION
 }  // namespace status
 
-// `rule` is the id in neff.md, for example "E-09"; it ends the message in parentheses.
+// `rule` is the id in spec/neff.md, for example "E-09"; it ends the message in parentheses.
 inline base::Error violation(const char* rule, std::string where, std::string what,
                              int code = status::kInvalid,
                              base::Fault fault = base::Fault::kProgram) {

@@ -74,11 +74,11 @@ NEURON_LOGICAL_NC_CONFIG=LNC soma run --platform PLATFORM -- \\
 R ring, M mesh, D recursive halving and doubling, K KangaRing, H hierarchical, F flat ring, T tree,
 P pairwise; a dash: not for this group, for the reasons below. "others": {others}; each has one
 algorithm. The algorithm was forced (`NCCOM_CC_ALGO`); what the library chooses by itself is in
-`collectives.md`.
+`spec/collectives.md`.
 
 "in SBUF": {sbuf} between tensors in SBUF (as `--sb2sb`, here on all
 platforms) with the same algorithms; what ran if not all that ran in device memory. Other operations
-have no SBUF form (`collectives.md`).
+have no SBUF form (`spec/collectives.md`).
 
 "variable sizes": {variable}, each with equal blocks and with blocks of
 every length from 0 to the equal share, in another order and with gaps; the first two also with

@@ -61,7 +61,7 @@ struct HardwareParams {
   base::TraceSink* trace = nullptr;
   base::Logger* logger = nullptr;
   std::vector<pcie::HostMemory*> chip_memory = {};  // one per chip, in place of host_memory
-  uint8_t revision = 0;                             // PCI revision id (hw-registers.md 1.2)
+  uint8_t revision = 0;                             // PCI revision id (spec/hw-registers.md 1.2)
   pcie::BarLayout bars = pcie::BarLayout::kFull;
   bool coalesce = true;  // many packets as one event where nobody can tell
   std::string vcd = {};  // signals that match a pattern go to this file (hw/machine/watch.h)

@@ -12,7 +12,7 @@
 namespace sim {
 namespace {
 
-// hw-registers.md 1.1
+// spec/hw-registers.md 1.1
 uint16_t pci_device_id(const std::string& chip) {
   if (chip == "inferentia2") return 0x7264;
   if (chip == "trainium2") return 0x7364;
@@ -20,8 +20,8 @@ uint16_t pci_device_id(const std::string& chip) {
   return 0x7164;
 }
 
-// Platforms whose hosts learn their place in a rack from the devices (hw-registers.md 9.1, PDS and
-// MAX): those with a switched fabric, and by name.
+// Platforms whose hosts learn their place in a rack from the devices (spec/hw-registers.md 9.1, PDS
+// and MAX): those with a switched fabric, and by name.
 bool tells_place(const config::Platform& platform, const config::Node& node) {
   constexpr std::string_view kNames[] = {"trn2es.", "trn2en."};
   const auto named = [&](std::string_view name) { return node.instance_type.rfind(name, 0) == 0; };
@@ -57,7 +57,7 @@ uint32_t sizes(const config::Platform& platform, uint32_t node, bool partition) 
 constexpr uint64_t kReservation = 0x0002'0000'0000'0001;
 
 // What firmware publishes as routing id so that a driver gives the device its local id
-// (hw-registers.md 1.5).
+// (spec/hw-registers.md 1.5).
 uint32_t routing_id(uint16_t device_id, uint32_t local_id) {
   const driver::Product* product = driver::find_product(device_id);
   if (product == nullptr || product->routing == nullptr) return local_id;
@@ -66,8 +66,9 @@ uint32_t routing_id(uint16_t device_id, uint32_t local_id) {
   return id + local_id / 16 * 16;
 }
 
-// hw-registers.md 9.5: left cables join nodes 0-1 and 2-3, right cables 1-2 and 3-0, between chips
-// of the same local id. The platform says which of them exist. Windows 1, 2 are left, 0, 3 right.
+// spec/hw-registers.md 9.5: left cables join nodes 0-1 and 2-3, right cables 1-2 and 3-0, between
+// chips of the same local id. The platform says which of them exist. Windows 1, 2 are left, 0, 3
+// right.
 void connect_windows(const config::Platform& platform, const config::Chip& chip,
                      hw::ChipParams& to) {
   const auto nodes = static_cast<uint32_t>(platform.nodes.size());
@@ -85,11 +86,12 @@ bool is_torus(const config::Platform& platform) {
   return platform.topology == "torus2d" || platform.topology == "torus3d";
 }
 
-// collectives.md 2.3: the S-engine of the port north, east, south and west, by parity of row and
-// column. Even and odd places turn the chip, so that a link joins the same core from both sides.
+// spec/collectives.md 2.3: the S-engine of the port north, east, south and west, by parity of row
+// and column. Even and odd places turn the chip, so that a link joins the same core from both
+// sides.
 constexpr uint8_t kPortOwners[2][2][4] = {{{0, 1, 3, 2}, {1, 3, 2, 0}},
                                           {{3, 1, 0, 2}, {2, 3, 1, 0}}};
-// hw-registers.md 9.2: left cables from S-engines 1 and 2, right ones from 0 and 3.
+// spec/hw-registers.md 9.2: left cables from S-engines 1 and 2, right ones from 0 and 3.
 constexpr uint8_t kLeftOwners = 0b0110;
 constexpr uint8_t kRightOwners = 0b1001;
 

@@ -17,7 +17,7 @@ Pair pair_of(uint32_t a, uint32_t b) {
   return {std::min(a, b), std::max(a, b)};
 }
 
-// What the device model builds; a file may not promise anything else (platforms.md 2).
+// What the device model builds; a file may not promise anything else (spec/platforms.md 2).
 struct Silicon {
   Generation generation;
   const char* names[2];

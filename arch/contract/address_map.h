@@ -1,6 +1,7 @@
 // Device address map and BAR decoding of one chip, for v2, v3 and v4.
-// Source: hw-registers.md 2.2 to 2.7 and 3.10; blocks marked "own" are docs/hardware-contract.md.
-// Everything is a constexpr function of the generation; v4 equals v3 but for the HBM size.
+// Source: spec/hw-registers.md 2.2 to 2.7 and 3.10; blocks marked "own" are
+// docs/hardware-contract.md. Everything is a constexpr function of the generation; v4 equals v3 but
+// for the HBM size.
 #pragma once
 
 #include <cstdint>

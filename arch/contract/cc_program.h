@@ -1,5 +1,5 @@
-// CC-core programs: 16-byte records in the program memory of a TopSP (collectives.md 3.3; encoding
-// is ours, docs/hardware-contract.md 5).
+// CC-core programs: 16-byte records in the program memory of a TopSP (spec/collectives.md 3.3;
+// encoding is ours, docs/hardware-contract.md 5).
 #pragma once
 
 #include <cstdint>

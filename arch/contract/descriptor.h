@@ -1,4 +1,4 @@
-// DMA descriptors. Layout of copies: hw-registers.md 3.5. The compute form (metadata slot,
+// DMA descriptors. Layout of copies: spec/hw-registers.md 3.5. The compute form (metadata slot,
 // operation 0b011) is our decision, docs/hardware-contract.md 6.
 #pragma once
 
@@ -56,7 +56,7 @@ constexpr Descriptor rx(uint64_t to, uint32_t bytes, uint32_t ring_id) {
 
 }  // namespace desc
 
-// Lengths of rings, in descriptors (hw-registers.md 3.5).
+// Lengths of rings, in descriptors (spec/hw-registers.md 3.5).
 namespace ring {
 
 constexpr uint32_t kMultiple = 16;

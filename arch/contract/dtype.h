@@ -1,6 +1,6 @@
-// Element types: the one place of their numbers, those of nrt.h (neff.md 3.6), which descriptors,
-// instructions and collectives share. Other spellings of the list (isa::DataType, base::num::Type,
-// nrt_dtype_t) are made of these numbers or held against them.
+// Element types: the one place of their numbers, those of nrt.h (spec/neff.md 3.6), which
+// descriptors, instructions and collectives share. Other spellings of the list (isa::DataType,
+// base::num::Type, nrt_dtype_t) are made of these numbers or held against them.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The instruction set: records, decoding, encoding. What it stands for: the private instruction
-// format of an engine's sequencer. Source of truth: data/isa/instructions.json, neff.md 5.4.
+// format of an engine's sequencer. Source of truth: data/isa/instructions.json, spec/neff.md 5.4.
 // Used by the machine, by the runtime that rewrites programs, and by the assembler.
 // Exact: nothing here is public; the encoding is this project's contract, see
 // docs/hardware-contract.md. The program counter counts records; extension records count.

@@ -1,5 +1,5 @@
-// Rules that tie several operands of one instruction together. Source of truth: engine-isa.md 3
-// (partitions, element counts, PSUM inputs), neff.md 5.4 R-17 (WRITE).
+// Rules that tie several operands of one instruction together. Source of truth:
+// spec/engine-isa.md 3 (partitions, element counts, PSUM inputs), spec/neff.md 5.4 R-17 (WRITE).
 #pragma once
 
 #include "contract/isa_types.h"
@@ -7,7 +7,7 @@
 namespace contract {
 namespace isa {
 
-// engine-isa.md 3 rule 2: the legal start partitions for `count` active partitions.
+// spec/engine-isa.md 3 rule 2: the legal start partitions for `count` active partitions.
 constexpr bool legal_partitions(unsigned start, unsigned count) {
   if (count == 0 || count > kPartitions) return false;
   if (count > 64) return start == 0;

@@ -1,5 +1,5 @@
 // Building blocks of instruction records: the fields that every record shares, and the composite
-// operands. Source of truth: neff.md 5.4 (requirements), data/isa/instructions.json (layouts).
+// operands. Source of truth: spec/neff.md 5.4 (requirements), data/isa/instructions.json (layouts).
 // The encoding is this project's own. Freestanding: no allocation, no exceptions, no libc.
 //
 // Record, 64 bytes, little-endian:
@@ -19,7 +19,7 @@ namespace contract {
 namespace isa {
 
 constexpr size_t kRecordBytes = 64;
-constexpr unsigned kRegisters = 64;  // per engine, 32 bits each (engine-isa.md 1)
+constexpr unsigned kRegisters = 64;  // per engine, 32 bits each (spec/engine-isa.md 1)
 constexpr unsigned kMaxExtensions = 15;
 constexpr unsigned kPartitions = tpb::kPartitions;
 constexpr uint8_t kNoRegister = 0xFF;

@@ -1,5 +1,5 @@
 // Header of an engine instruction file (the *_instr members of a NEFF), 128 bytes, little-endian.
-// Source of truth: neff.md 5.5; table and string layouts are this project's own:
+// Source of truth: spec/neff.md 5.5; table and string layouts are this project's own:
 //   function table: 16 bytes each: name symbol, entry record, record count, argument table var_id
 //   string table:   NUL-terminated strings; symbol i is the i-th; symbol 0 is the empty string
 //   relocations:    none are defined in version 1.0 (operands name variables by var_id)

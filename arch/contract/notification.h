@@ -1,5 +1,5 @@
-// Notification queue entries (hw-registers.md 5 leaves the layout open; docs/hardware-contract.md
-// 4).
+// Notification queue entries (spec/hw-registers.md 5 leaves the layout open;
+// docs/hardware-contract.md 4).
 #pragma once
 
 #include <cstdint>

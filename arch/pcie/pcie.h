@@ -13,15 +13,16 @@
 
 namespace pcie {
 
-// How a function presents its BARs. kFull: 64-bit BARs with room for everything (hw-registers.md
-// 1.3). k32Bit: 32-bit BARs that fit the hole below 4 GiB of a guest without 64-bit BARs; v2 only,
-// and BAR4 holds the first part of HBM 0 (the rest is reached by DMA).
+// How a function presents its BARs. kFull: 64-bit BARs with room for everything
+// (spec/hw-registers.md 1.3). k32Bit: 32-bit BARs that fit the hole below 4 GiB of a guest without
+// 64-bit BARs; v2 only, and BAR4 holds the first part of HBM 0 (the rest is reached by DMA).
 enum class BarLayout : uint8_t { kFull, k32Bit };
 
 struct Identity {
-  uint16_t vendor = 0;   // 0x1D0F
-  uint16_t device = 0;   // hw-registers.md 1.1
-  uint8_t revision = 0;  // hw-registers.md 1.2: selects silicon, emulator or QEMU paths of a driver
+  uint16_t vendor = 0;  // 0x1D0F
+  uint16_t device = 0;  // spec/hw-registers.md 1.1
+  // spec/hw-registers.md 1.2: selects silicon, emulator or QEMU paths of a driver
+  uint8_t revision = 0;
   uint64_t bar_size[6] = {};  // bytes, 0 = absent; 64-bit BARs occupy the even index
 };
 
@@ -44,8 +45,9 @@ class Device {
   // its capabilities read zero and ignore writes.
   virtual uint32_t config_read(uint32_t offset, unsigned size) = 0;
   virtual void config_write(uint32_t offset, unsigned size, uint32_t value) = 0;
-  // Any size and alignment; registers answer aligned 32-bit accesses (hw-registers.md 0.2 rule 2).
-  // An access that no block claims reads zero, ignores the write, and is counted in the report.
+  // Any size and alignment; registers answer aligned 32-bit accesses (spec/hw-registers.md 0.2
+  // rule 2). An access that no block claims reads zero, ignores the write, and is counted in the
+  // report.
   virtual void bar_read(int bar, uint64_t offset, base::ByteSpan to) = 0;
   virtual void bar_write(int bar, uint64_t offset, base::ConstByteSpan from) = 0;
   // A conventional PCI reset: the function is as after power on (configuration space, all blocks,

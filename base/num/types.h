@@ -1,8 +1,8 @@
 // Element types and their scalar conversions. Codes are those of the public runtime header
-// (neff.md 3.6).
+// (spec/neff.md 3.6).
 //
-// Arithmetic rules (neff.md 3.4, engine-isa.md 5): narrowing floats round to nearest even and
-// overflow to infinity; floats become integers by rounding to nearest even and saturating, NaN
+// Arithmetic rules (spec/neff.md 3.4, spec/engine-isa.md 5): narrowing floats round to nearest even
+// and overflow to infinity; floats become integers by rounding to nearest even and saturating, NaN
 // becomes 0; every NaN result is the canonical quiet NaN of its type, so results do not depend on
 // the host's processor. 8-bit floats are IEEE-like with infinities: e5m2 (largest 57344), e4m3
 // (240), and e3m4, whose range is not published and taken as 15.5.

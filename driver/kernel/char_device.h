@@ -22,7 +22,7 @@ class UserMemory {
 };
 
 struct Caller {
-  int32_t tgid = 0;  // all "process" identity in the driver (driver-ioctl.md 0.2)
+  int32_t tgid = 0;  // all "process" identity in the driver (spec/driver-ioctl.md 0.2)
   int32_t tid = 0;
   UserMemory* memory = nullptr;
 };

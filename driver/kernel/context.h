@@ -12,7 +12,7 @@
 
 namespace driver {
 
-// Module parameters (driver-ioctl.md 7.5) and the few choices of an emulated host.
+// Module parameters (spec/driver-ioctl.md 7.5) and the few choices of an emulated host.
 struct Params {
   uint32_t nc_per_dev_param = 1;  // cores per device, revision 0xF0 only
   uint32_t dev_nc_map = 1;        // active cores, revision 0xF0 only
@@ -38,7 +38,7 @@ struct Params {
   std::string product_name = "trn1.2xlarge";  // DMI product name: selects the platform type (3.16)
   std::string version = "2.26.5.0";           // /sys/module/neuron/version
   uint32_t char_major = 241;                  // dynamic on a real host
-  base::Ps copy_poll_period = base::us(1);    // driver-ioctl.md 6.3
+  base::Ps copy_poll_period = base::us(1);    // spec/driver-ioctl.md 6.3
   // Waits for another client, which moves in host time: true when `channel` was woken, false
   // after `host_us`. Without it the driver waits in simulated time, which an idle machine skips.
   std::function<bool(const void* channel, uint64_t host_us)> client_wait;

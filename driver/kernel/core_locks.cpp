@@ -6,7 +6,7 @@
 namespace driver {
 namespace {
 
-// 50,000 and 200,000 polls of 10 to 20 us (driver-ioctl.md 3.10.1), taken in the middle.
+// 50,000 and 200,000 polls of 10 to 20 us (spec/driver-ioctl.md 3.10.1), taken in the middle.
 constexpr uint64_t kReaderWaitUs = 750'000;
 constexpr uint64_t kWriterWaitUs = 3'000'000;
 // Core init by another process: 10 x 500 ms (3.11).
@@ -89,7 +89,7 @@ int RangeMarks::mark(uapi::crwl_nc_map_ext& request, uint32_t offset, int32_t ca
       return 0;
     }
     request.max_nc_available = std::max(request.max_nc_available, static_cast<uint32_t>(run));
-    // The slot behind the blocker is never tried as a start (driver-ioctl.md 3.10.2): it is at
+    // The slot behind the blocker is never tried as a start (spec/driver-ioctl.md 3.10.2): it is at
     // i + run, the loop goes on at i + run + 2.
     i += run + 1;
   }

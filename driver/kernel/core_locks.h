@@ -1,6 +1,6 @@
 // The cooperative claims on NeuronCores: reader/writer locks per core, range marks over the whole
-// node, core-init states. Source: driver-ioctl.md 3.10, 3.11. Waits are for other clients, so they
-// go through Context::client_wait.
+// node, core-init states. Source: spec/driver-ioctl.md 3.10, 3.11. Waits are for other clients, so
+// they go through Context::client_wait.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // The datastore of one device: 16 slots of 256 KiB host memory that clients map, and the counters
-// that sysfs shows from them. Source: driver-ioctl.md 3.9, 7.2; ndl-api.md 6.
+// that sysfs shows from them. Source: spec/driver-ioctl.md 3.9, 7.2; spec/ndl-api.md 6.
 #pragma once
 
 #include <array>

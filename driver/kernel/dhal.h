@@ -1,7 +1,8 @@
 // Everything a driver does differently per generation, as one table each: adding a chip adds a
 // table, never an #if or a comparison elsewhere. Addresses come from the hardware contract; this
-// file holds values and limits. Products are in products.h. Sources: hw-registers.md 1.2, 2.7, 3.2
-// - 3.13, 8, 9.2; driver-ioctl.md 3, 6.3.
+// file holds values and limits. Products are in products.h. Sources: spec/hw-registers.md 1.2, 2.7,
+// 3.2
+// - 3.13, 8, 9.2; spec/driver-ioctl.md 3, 6.3.
 #pragma once
 
 #include <array>
@@ -20,7 +21,7 @@ constexpr uint8_t kRevisionEmulator = 0xF0;
 struct Dhal {
   contract::AddressMap map{};
 
-  // Engine initialisation (hw-registers.md 3.10).
+  // Engine initialisation (spec/hw-registers.md 3.10).
   uint32_t m2s_data_rd_cfg = 0;
   uint32_t m2s_axi_outstanding = 0;
   uint32_t s2m_axi_outstanding_rd = 0;
@@ -35,7 +36,7 @@ struct Dhal {
   // Address bits that select the host port, which has the value of the host window there (2.2).
   uint64_t port_mask = 0;
 
-  // Time of host copies (3.12; driver-ioctl.md 6.3), microseconds per descriptor without the
+  // Time of host copies (3.12; spec/driver-ioctl.md 6.3), microseconds per descriptor without the
   // marker.
   uint32_t copy_estimate_us = 0;
   uint32_t copy_first_delay_cut_us = 0;
@@ -58,7 +59,7 @@ struct Dhal {
   int qemu_register_bar = 0;
   bool qemu_bar4_sizes_hbm = false;  // a stack is a quarter of BAR4
 
-  // Interface version window (driver-ioctl.md 3.1.5) and other ABI facts.
+  // Interface version window (spec/driver-ioctl.md 3.1.5) and other ABI facts.
   uint32_t compatible_min = 0;
   uint32_t compatible_max = 0;
   bool nc_map = false;          // GET_LOGICAL_TO_PHYSICAL_NC_MAP is known
@@ -66,7 +67,7 @@ struct Dhal {
   bool power_profiles = false;  // without them POWER_PROFILE succeeds and does nothing (3.17)
   const char* core_arch = "";   // "NCv2"
 
-  // Pods (9; driver-ioctl.md 3.16).
+  // Pods (9; spec/driver-ioctl.md 3.16).
   bool pods = false;               // may be a part of one
   bool counted_on_max = false;     // MAX platforms number devices as they are probed (1.5)
   bool switched_nc_order = false;  // PDS and MAX platforms have an NC order of their own (1.6)
@@ -100,7 +101,7 @@ struct Dhal {
     return q == 14 && !is_h2t_engine(e) && (nx_rings >> (e % 16) & 1) != 0;
   }
   // True when [address, address + size) lies in one window that PROGRAM_ENGINE may write
-  // (driver-ioctl.md 3.4.5). 64-bit arithmetic; an overflowing range is refused.
+  // (spec/driver-ioctl.md 3.4.5). 64-bit arithmetic; an overflowing range is refused.
   constexpr bool programmable(uint64_t address, uint64_t size) const {
     const auto inside = [=](uint64_t base, uint64_t length) {
       return address >= base && address - base <= length && size <= length - (address - base);
@@ -126,7 +127,7 @@ struct Dhal {
     }
     return false;
   }
-  // Engines of HBM h that can reach the host (hw-registers.md 2.6), ascending; 16 of them.
+  // Engines of HBM h that can reach the host (spec/hw-registers.md 2.6), ascending; 16 of them.
   constexpr uint32_t scrub_engine(uint32_t h, uint32_t k) const {
     return map.v2() ? 16 * h + k : 32 * h + 8 * (k / 4) + 4 + k % 4;
   }
@@ -195,7 +196,7 @@ constexpr Dhal make_dhal_v3() {
   return d;
 }
 
-// v4 is v3 with exceptions (hw-registers.md 2.5, 9.7).
+// v4 is v3 with exceptions (spec/hw-registers.md 2.5, 9.7).
 constexpr Dhal make_dhal_v4() {
   Dhal d = make_dhal_v3();
   d.map = {Gen::kV4};

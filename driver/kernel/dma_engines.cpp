@@ -15,7 +15,7 @@ namespace sdma = contract::sdma;
 
 namespace {
 
-// Queue configuration word (hw-registers.md 3.4): reset value, and with both enables.
+// Queue configuration word (spec/hw-registers.md 3.4): reset value, and with both enables.
 constexpr uint32_t kQueueDisabled = 0x0300'0000;
 constexpr uint32_t kQueueEnables = 0x0003'0000;
 constexpr uint32_t kQueues = uapi::kQueuesPerEngine;
@@ -27,7 +27,7 @@ constexpr uint32_t s2m_queue(uint32_t q) {
   return udma::kS2mQ + q * udma::kS2mQStride;
 }
 
-// Broadcast words of engine e of its NC (hw-registers.md 3.8).
+// Broadcast words of engine e of its NC (spec/hw-registers.md 3.8).
 constexpr uint32_t broadcast_group(uint32_t e) {
   return 0xFFFFu >> e;
 }
@@ -71,7 +71,7 @@ DmaEngines::DmaEngines(const Dhal& dhal, const Registers& registers)
             [](const auto& a, const auto& b) { return a.bar0 < b.bar0; });
 }
 
-// Step numbers are those of hw-registers.md 3.10.
+// Step numbers are those of spec/hw-registers.md 3.10.
 void DmaEngines::init_engine(uint32_t engine) {
   const Writer unit(registers_, dhal_.map.udma(engine).bar0);
   const Writer wrapper(registers_, dhal_.map.sdma(engine).bar0);
@@ -176,7 +176,7 @@ void DmaEngines::configure_axi_errors(const Writer& unit) const {
       unit(at + udma::kAxiErrorCtrlData, 0x10);
     }
   }
-  // M2S descriptor, data, completion; S2M descriptor, data, completion (hw-registers.md 3.9).
+  // M2S descriptor, data, completion; S2M descriptor, data, completion (spec/hw-registers.md 3.9).
   constexpr uint32_t kGroups[] = {0x3AD00, 0x3AE00, 0x3AF00, 0x3B000, 0x3B100, 0x3B200};
   static_assert(kGroups[0] == udma::kV2Irq && kGroups[5] == udma::kV2Irq + 5 * udma::kV2IrqStride);
   for (const uint32_t group : kGroups) {
@@ -218,7 +218,7 @@ int check_ring(const RingSetup& ring) {
 
 }  // namespace
 
-// hw-registers.md 3.11.
+// spec/hw-registers.md 3.11.
 int DmaEngines::init_queue(uint32_t engine, uint32_t q, const RingSetup& tx, const RingSetup& rx) {
   const uint64_t base = dhal_.map.udma(engine).bar0;
   DmaQueue& state = queue(engine, q);
@@ -258,8 +258,8 @@ void DmaEngines::ring_tx(uint32_t engine, uint32_t q, uint32_t count) const {
 }
 
 void DmaEngines::set_state(uint32_t engine, uint32_t state) const {
-  // Change-state commands of hw-registers.md 3.7; other states change nothing
-  // (driver-ioctl.md 3.5.1).
+  // Change-state commands of spec/hw-registers.md 3.7; other states change nothing
+  // (spec/driver-ioctl.md 3.5.1).
   const uint32_t command = state == uapi::kDmaDisable  ? 2u
                            : state == uapi::kDmaNormal ? 1u
                            : state == uapi::kDmaAbort  ? 4u
@@ -294,7 +294,7 @@ uapi::dma_eng_state DmaEngines::state(uint32_t engine) const {
 uapi::dma_queue_state DmaEngines::queue_state(uint32_t engine, uint32_t q, bool tx) const {
   const uint64_t at = dhal_.map.udma(engine).bar0 + (tx ? m2s_queue(q) : s2m_queue(q));
   // Both halves have these registers at the same offsets; the order is that of
-  // hw-registers.md 3.11.
+  // spec/hw-registers.md 3.11.
   const auto read = [&](uint32_t offset) { return registers_.read(at + offset); };
   uapi::dma_queue_state out{};
   out.hw_status = read(udma::kM2sQStatus);

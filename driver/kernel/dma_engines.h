@@ -1,6 +1,6 @@
 // DMA engine and queue control of one device: initialisation tables, queue ownership, doorbells and
-// states. Source: hw-registers.md 3.7, 3.10, 3.11; driver-ioctl.md 3.5. Exact: every register
-// access and its order.
+// states. Source: spec/hw-registers.md 3.7, 3.10, 3.11; spec/driver-ioctl.md 3.5. Exact: every
+// register access and its order.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace driver {
 
 enum class QueueUse : uint8_t {
   kClient,      // free or initialised by a client
-  kDriverCopy,  // a ring of the driver: default or allocated (driver-ioctl.md 3.18.1)
+  kDriverCopy,  // a ring of the driver: default or allocated (spec/driver-ioctl.md 3.18.1)
   kService,     // reserved for a client by H2T_DMA_ALLOC_QUEUES
 };
 
@@ -47,7 +47,7 @@ class DmaEngines {
   bool initialised(uint32_t engine) const { return engines_[engine].initialised; }
 
   void init_engine(uint32_t engine);
-  // 0, -EPERM or -EINVAL (driver-ioctl.md 3.5.2); M2S stays initialised when S2M is refused.
+  // 0, -EPERM or -EINVAL (spec/driver-ioctl.md 3.5.2); M2S stays initialised when S2M is refused.
   int init_queue(uint32_t engine, uint32_t q, const RingSetup& tx, const RingSetup& rx);
   void ring_rx(uint32_t engine, uint32_t q, uint32_t count) const;
   void ring_tx(uint32_t engine, uint32_t q, uint32_t count) const;
@@ -57,7 +57,7 @@ class DmaEngines {
   uapi::dma_queue_state queue_state(uint32_t engine, uint32_t q, bool tx) const;
   RingSetup ring_of(uint32_t engine, uint32_t q, bool tx) const;
 
-  // BAR_WRITE may not touch ring bases and doorbells (driver-ioctl.md 3.2.1).
+  // BAR_WRITE may not touch ring bases and doorbells (spec/driver-ioctl.md 3.2.1).
   bool write_blocked(uint64_t bar_offset) const;
 
  private:

@@ -18,7 +18,7 @@ constexpr uint32_t kStatusFailed = 2;
 constexpr uint32_t kPrimaryNoNode = 0x00FF'0000;
 constexpr uint32_t kBothLinks = kLinkLeft | kLinkRight;
 constexpr uint64_t kMaxSecondary = 15;
-constexpr base::Ps kRetry = base::ms(50);            // hw-registers.md 9.4
+constexpr base::Ps kRetry = base::ms(50);            // spec/hw-registers.md 9.4
 constexpr base::Ps kFallback = 120 * base::kPsPerS;  // least time of a fallback attempt
 constexpr const char* kSides[] = {"left", "right"};
 

@@ -1,6 +1,6 @@
 // A host's place in its pod: the election of an ultraserver, the configuration of PDS and MAX
-// platforms, and the operating mode. Source: hw-registers.md 9, 10.2 step 17, 10.8;
-// driver-ioctl.md 3.16.
+// platforms, and the operating mode. Source: spec/hw-registers.md 9, 10.2 step 17, 10.8;
+// spec/driver-ioctl.md 3.16.
 //
 // Exact: register accesses and their order, retries, deadlines, fallback from both links to the
 // right one to the left one, what user space sees. Decided here: a secondary device stops at a
@@ -31,7 +31,7 @@ class Election {
   static constexpr uint32_t kDevices = 16;  // of a node of an ultraserver or PDS
   static constexpr uint32_t kDevicesMax = 4;
 
-  // NEURON_POD_E_STATE of driver-ioctl.md 3.16.
+  // NEURON_POD_E_STATE of spec/driver-ioctl.md 3.16.
   enum State : uint32_t {
     kNotStarted = 0,
     kInProgress = 1,
@@ -49,7 +49,7 @@ class Election {
   const Pod& pod() const { return pod_; }
   uint32_t mode() const { return mode_; }
   uint32_t modes() const { return pod_.modes(); }
-  // Nodes 1 and 3 of an ultraserver number their cores differently (hw-registers.md 1.6).
+  // Nodes 1 and 3 of an ultraserver number their cores differently (spec/hw-registers.md 1.6).
   bool die_flipped() const;
 
   // In the reset task of a device, after each device reset.

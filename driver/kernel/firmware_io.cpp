@@ -8,7 +8,7 @@
 namespace driver {
 namespace {
 
-constexpr uint32_t kBufferBytes = 65535;  // hw-registers.md 7.5
+constexpr uint32_t kBufferBytes = 65535;  // spec/hw-registers.md 7.5
 constexpr uint32_t kRequestHeader = 8;
 constexpr uint32_t kResponseHeader = 4;
 constexpr int kAttempts = 30;           // 7.3, 7.5: 30 since 2.26.5.0
@@ -162,7 +162,7 @@ int FirmwareIo::new_request(uint8_t command, base::ConstByteSpan payload) {
     if (error == kErrorUnknownCommand) return -EPERM;
     if (error == 0) return 0;
   }
-  return 0;  // driver-ioctl.md 3.17: 2.26 loses the failure of the last attempt
+  return 0;  // spec/driver-ioctl.md 3.17: 2.26 loses the failure of the last attempt
 }
 
 int FirmwareIo::set_power_profile(uint8_t profile) {

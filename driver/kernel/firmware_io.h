@@ -1,4 +1,4 @@
-// Misc RAM and the two firmware mailboxes (hw-registers.md 7.3, 7.5, 7.6), 2.26.5.0 behaviour.
+// Misc RAM and the two firmware mailboxes (spec/hw-registers.md 7.3, 7.5, 7.6), 2.26.5.0 behaviour.
 // Exact: access order, attempts, sequence numbers, CRC. Missing: nothing of that release; periodic
 // metric posts (7.4) are not made, because no driver timer may drive simulated time forward.
 #pragma once
@@ -41,7 +41,7 @@ class FirmwareIo {
   int set_features(uint8_t bitmap);
 
   static constexpr uint32_t kNotReady = 0xDEADBEEF;
-  static constexpr int kNotSupported = 524;  // ENOTSUPP of the kernel, driver-ioctl.md 0.3
+  static constexpr int kNotSupported = 524;  // ENOTSUPP of the kernel, spec/driver-ioctl.md 0.3
 
  private:
   int legacy_request(uint8_t command, base::ConstByteSpan payload, base::ByteSpan response);

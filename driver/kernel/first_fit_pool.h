@@ -1,5 +1,5 @@
 // First-fit address pool: lowest address that fits wins. Used for host physical memory and for the
-// pools of device memory (driver-ioctl.md 5.1). Holds addresses only, never the memory itself.
+// pools of device memory (spec/driver-ioctl.md 5.1). Holds addresses only, never the memory itself.
 #pragma once
 
 #include <cstdint>

@@ -8,9 +8,9 @@
 namespace driver {
 namespace {
 
-constexpr uint32_t kMarker = 0xABCD'EF01;  // hw-registers.md 3.12
+constexpr uint32_t kMarker = 0xABCD'EF01;  // spec/hw-registers.md 3.12
 constexpr uint64_t kRingBytes = H2tRing::kLength * sizeof(contract::Descriptor);
-// driver-ioctl.md 6.3: the further budget is 100 times the bracket of its table.
+// spec/driver-ioctl.md 6.3: the further budget is 100 times the bracket of its table.
 constexpr uint64_t kBudgetScale = 100;
 constexpr uint64_t kPollsPerEstimate = 64;
 
@@ -86,7 +86,7 @@ void H2tRing::put(uint32_t index, uint32_t ring_id, const Piece& piece, bool bar
   base::store(memory_.host_bytes(*rx_) + at, desc::rx(piece.to, piece.bytes, ring_id));
 }
 
-// hw-registers.md 10.5: data, marker, then the S2M tail before the M2S tail.
+// spec/hw-registers.md 10.5: data, marker, then the S2M tail before the M2S tail.
 int H2tRing::submit(int context, const Piece* pieces, size_t count) {
   if (!usable()) return -EPERM;
   const auto total = static_cast<uint32_t>(count + 1);
@@ -179,7 +179,7 @@ int H2tRing::copy(uint64_t from, uint64_t to, uint64_t bytes) {
   return transfer(pieces);
 }
 
-// driver-ioctl.md 3.4.4: the first block from the host, the rest copies of that block.
+// spec/driver-ioctl.md 3.4.4: the first block from the host, the rest copies of that block.
 int H2tRing::fill(uint64_t pattern, uint64_t to, uint64_t bytes) {
   const uint64_t head = std::min(kPiece, bytes);
   if (const int error = copy(pattern, to, head); error != 0) return error;
@@ -199,7 +199,7 @@ int H2tRing::start_async(int context, uint64_t from, uint64_t to, uint64_t bytes
   }
   if (pieces.size() > kMaxBatch) return -EINVAL;
   // Left behind by a client that never collected it: contexts have no owner
-  // (driver-ioctl.md 3.4.2).
+  // (spec/driver-ioctl.md 3.4.2).
   if (async_in_use(context)) (void)wait_async(context);
   TaskLock lock(mutex_, context_.executor);
   Transfer& transfer = contexts_[static_cast<size_t>(context)];

@@ -1,6 +1,6 @@
-// The driver's own copy rings between host and device memory (hw-registers.md 3.12, 10.5;
-// driver-ioctl.md 6). Every byte a driver moves goes through one of these, as descriptors of at
-// most 64 KiB with a write barrier on the last one and a 4-byte marker behind it. Exact:
+// The driver's own copy rings between host and device memory (spec/hw-registers.md 3.12, 10.5;
+// spec/driver-ioctl.md 6). Every byte a driver moves goes through one of these, as descriptors of
+// at most 64 KiB with a write barrier on the last one and a 4-byte marker behind it. Exact:
 // descriptors, ring ids over wraps, doorbells, time limits. Approximate: long copies poll at 1/64
 // of their estimate instead of every microsecond, to keep the number of events bounded.
 #pragma once
@@ -53,7 +53,7 @@ class H2tRing {
   // Synchronous transfer of arbitrary pieces, in batches.
   int transfer(const std::vector<Piece>& pieces);
 
-  // Asynchronous transfers (driver-ioctl.md 3.4.2): one batch in context 1 or 2.
+  // Asynchronous transfers (spec/driver-ioctl.md 3.4.2): one batch in context 1 or 2.
   int start_async(int context, uint64_t from, uint64_t to, uint64_t bytes);
   int wait_async(int context);
   bool async_in_use(int context) const { return contexts_[static_cast<size_t>(context)].in_use; }

@@ -11,7 +11,7 @@ namespace {
 namespace desc = contract::desc;
 
 constexpr uint64_t kBlock = 64 * base::kKiB;
-constexpr uint32_t kMarker = 0xABCD'EF01;  // hw-registers.md 3.12
+constexpr uint32_t kMarker = 0xABCD'EF01;  // spec/hw-registers.md 3.12
 constexpr uint32_t kSpareSlots = 16;       // 3.12: added to what a ring of the driver must hold
 constexpr uint32_t kFirstRingId = 1;
 constexpr uint32_t kQueue = 0;

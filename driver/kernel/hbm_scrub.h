@@ -1,7 +1,8 @@
 // Fills a stack of device memory with a pattern, behind the firmware's share, on queue 0 of the 16
-// engines of that stack that reach the host (hw-registers.md 3.12 end; driver-ioctl.md 3.15).
-// Exact: engines, descriptors, barriers, time limit. Decided here: rings have the driver's usual
-// spare room and power of two; a second start of a stack replaces the first.
+// engines of that stack that reach the host (spec/hw-registers.md 3.12 end;
+// spec/driver-ioctl.md 3.15). Exact: engines, descriptors, barriers, time limit. Decided here:
+// rings have the driver's usual spare room and power of two; a second start of a stack replaces the
+// first.
 #pragma once
 
 #include <array>

@@ -1,6 +1,7 @@
 // The host's physical memory as far as drivers allocate it: one sparse memfd, mapped once, whose
-// pages appear on first touch. Stands for the coherent allocator of a kernel (driver-ioctl.md 5.2);
-// devices reach it through pcie::HostMemory. Clients map chunks of it by {fd, offset}.
+// pages appear on first touch. Stands for the coherent allocator of a kernel
+// (spec/driver-ioctl.md 5.2); devices reach it through pcie::HostMemory. Clients map chunks of it
+// by {fd, offset}.
 // Exact: an address outside every live allocation is not host memory, so a DMA there aborts.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Copies, fills and engine programming over the driver's rings: driver-ioctl.md 3.4.
+// Copies, fills and engine programming over the driver's rings: spec/driver-ioctl.md 3.4.
 #include <algorithm>
 
 #include "driver/kernel/ioctl.h"

@@ -1,4 +1,5 @@
-// Notification queues, datastore, core locks, core init and resets: driver-ioctl.md 3.7 - 3.12.
+// Notification queues, datastore, core locks, core init and resets: spec/driver-ioctl.md 3.7
+// - 3.12.
 #include <algorithm>
 
 #include "driver/kernel/ioctl.h"

@@ -1,4 +1,4 @@
-// DMA engines, queues and descriptors: driver-ioctl.md 3.5, 3.15.
+// DMA engines, queues and descriptors: spec/driver-ioctl.md 3.5, 3.15.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -158,7 +158,7 @@ int dma_descriptor_copyout(const Call& call) {
   const uint32_t queue = request.qid & 0xff;
   if (request.count == 0 || !engine_exists(call, engine) || queue >= kQueues) return -EINVAL;
   const DmaEngines& engines = call.device.engines();
-  // Both halves are read before one is chosen (hw-registers.md 3.11).
+  // Both halves are read before one is chosen (spec/hw-registers.md 3.11).
   const RingSetup tx = engines.ring_of(engine, queue, true);
   const RingSetup rx = engines.ring_of(engine, queue, false);
   const RingSetup& ring = request.type == uapi::kQueueTx ? tx : rx;

@@ -1,4 +1,4 @@
-// Identity, discovery and compatibility: driver-ioctl.md 3.1.
+// Identity, discovery and compatibility: spec/driver-ioctl.md 3.1.
 #include <algorithm>
 #include <vector>
 

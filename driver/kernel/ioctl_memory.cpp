@@ -1,4 +1,4 @@
-// Memory allocation and information: driver-ioctl.md 3.3, 3.14.
+// Memory allocation and information: spec/driver-ioctl.md 3.3, 3.14.
 #include <vector>
 
 #include "driver/kernel/ioctl.h"

@@ -1,4 +1,4 @@
-// Pod identity, power, sharing and diagnostics: driver-ioctl.md 3.13, 3.16, 3.17, 3.19.
+// Pod identity, power, sharing and diagnostics: spec/driver-ioctl.md 3.13, 3.16, 3.17, 3.19.
 #include <algorithm>
 #include <iterator>
 #include <string>

@@ -1,5 +1,5 @@
 // Register services, firmware counters and metrics, semaphores and events:
-// driver-ioctl.md 3.2, 3.6.
+// spec/driver-ioctl.md 3.2, 3.6.
 #include <algorithm>
 #include <vector>
 

@@ -1,5 +1,5 @@
 // Binds requests to handlers and applies the two gates in front of them: the free-access set and
-// the attach gate. Source: driver-ioctl.md 2.1 to 2.3.
+// the attach gate. Source: spec/driver-ioctl.md 2.1 to 2.3.
 #include "driver/kernel/ioctl.h"
 #include "driver/kernel/kernel_driver.h"
 

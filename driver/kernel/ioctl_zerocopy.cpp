@@ -1,4 +1,4 @@
-// Zero-copy transfers and extra host-copy queues: driver-ioctl.md 3.4.6, 3.4.7, 3.18, 6.4.
+// Zero-copy transfers and extra host-copy queues: spec/driver-ioctl.md 3.4.6, 3.4.7, 3.18, 6.4.
 // Client pages are not host memory of the emulated machine, so "pinning" copies them through host
 // memory of the arena, a group at a time. Exact: checks, queue choice, direct-write path,
 // descriptors of at most 64 KiB. Approximate: one group is in flight instead of two.

@@ -17,7 +17,7 @@ constexpr uint32_t kPciCommand = 4;
 constexpr uint32_t kPciCommandMemory = 1u << 1;
 constexpr uint32_t kPciCommandMaster = 1u << 2;
 constexpr uint32_t kPciRevision = 8;
-constexpr uint32_t kRoutingLimit = 64;  // hw-registers.md 1.5
+constexpr uint32_t kRoutingLimit = 64;  // spec/hw-registers.md 1.5
 
 PlatformType platform_of(const Params& params) {
   const PlatformType type = platform_type(params.product_name);
@@ -60,7 +60,7 @@ void KernelDriver::probe_all() {
   context_.executor.wake(&probed_);
 }
 
-// hw-registers.md 10.1; empty on success.
+// spec/hw-registers.md 10.1; empty on success.
 std::string KernelDriver::probe_one(const DeviceSlot& slot) {
   pcie::Device& pci = *slot.device;
   const pcie::Identity& identity = pci.identity();
@@ -78,7 +78,7 @@ std::string KernelDriver::probe_one(const DeviceSlot& slot) {
   if (first) revision_ = revision;
   auto device = std::make_unique<NeuronDevice>(context_, pci, slot.location, *product, revision);
   if (device->registers().size() == 0) return where + ": the register BAR is absent";
-  // Counted devices do not look at their routing id (hw-registers.md 1.5).
+  // Counted devices do not look at their routing id (spec/hw-registers.md 1.5).
   const bool counted = platform() == PlatformType::kMax && product->dhal->counted_on_max;
   if (!device->probe(!counted)) return where + ": firmware does not publish a routing id";
   if (!assign_index(*device)) {
@@ -94,7 +94,7 @@ std::string KernelDriver::probe_one(const DeviceSlot& slot) {
   return {};
 }
 
-// hw-registers.md 1.5; driver-ioctl.md 1.2.
+// spec/hw-registers.md 1.5; spec/driver-ioctl.md 1.2.
 bool KernelDriver::assign_index(NeuronDevice& device) const {
   const uint32_t id = device.routing_id();
   const Product& product = device.product();
@@ -117,7 +117,7 @@ bool KernelDriver::assign_index(NeuronDevice& device) const {
   return devices_.count(static_cast<int>(index)) == 0;
 }
 
-// The first device tells whether the host's product name counts (hw-registers.md 1.2).
+// The first device tells whether the host's product name counts (spec/hw-registers.md 1.2).
 PlatformType KernelDriver::platform() const {
   if (product_ == nullptr) return platform_;
   const bool simulated = revision_ == kRevisionQemu || revision_ == kRevisionEmulator;
@@ -175,8 +175,8 @@ std::vector<uint32_t> KernelDriver::neighbours(const NeuronDevice& device) const
   return found;
 }
 
-// Any chunk tracked by a device that the process is attached to (driver-ioctl.md 3.5.4). The order
-// of the search has no visible effect.
+// Any chunk tracked by a device that the process is attached to (spec/driver-ioctl.md 3.5.4). The
+// order of the search has no visible effect.
 bool KernelDriver::is_host_chunk(uint64_t pa, int32_t tgid) const {
   for (const auto& entry : devices_) {
     NeuronDevice& device = *entry.second;
@@ -187,7 +187,7 @@ bool KernelDriver::is_host_chunk(uint64_t pa, int32_t tgid) const {
   return false;
 }
 
-// driver-ioctl.md 1.3.
+// spec/driver-ioctl.md 1.3.
 base::Result<int> KernelDriver::open(int minor, int flags, const Caller& caller) {
   while (!probed_) context_.executor.wait(&probed_, pcie::HostExecutor::kForever);
   NeuronDevice* found = device(minor);
@@ -214,7 +214,7 @@ base::Result<int> KernelDriver::open(int minor, int flags, const Caller& caller)
 }
 
 // Devices of PDS and MAX platforms open when the pod is known, which takes the reset of all of them
-// (hw-registers.md 9.6, 10.4); without it, for one of them failed, they stay busy.
+// (spec/hw-registers.md 9.6, 10.4); without it, for one of them failed, they stay busy.
 int KernelDriver::await_pod_configuration() const {
   if (platform() != PlatformType::kPds && platform() != PlatformType::kMax) return 0;
   for (const auto& entry : devices_) {

@@ -1,5 +1,5 @@
 // A whole driver instance: the devices of one host, their character nodes, ioctls, mappings and
-// sysfs files, as driver-ioctl.md describes release 2.26.5.0. Reaches hardware only through
+// sysfs files, as spec/driver-ioctl.md describes release 2.26.5.0. Reaches hardware only through
 // arch/pcie.
 //
 // Use: construct, call start(), then serve clients from driver tasks. open() waits until the device
@@ -47,7 +47,8 @@ class KernelDriver : public CharDevice {
   void start();
   // From a driver task: waits until every device is ready or has failed.
   void wait_ready();
-  // From a driver task: stops the reset tasks and takes the devices down (hw-registers.md 10.7).
+  // From a driver task: stops the reset tasks and takes the devices down
+  // (spec/hw-registers.md 10.7).
   void remove();
 
   bool probed() const { return probed_; }

@@ -86,7 +86,8 @@ Memory::Memory(const Context& context, const Dhal& dhal, uint64_t hbm_size)
     hbms_[h].has_small = has_small;
     carve_out(h);
   }
-  stats_ = {};  // the carve-outs are counted before the sysfs tree exists (driver-ioctl.md 7.3)
+  // the carve-outs are counted before the sysfs tree exists (spec/driver-ioctl.md 7.3)
+  stats_ = {};
 }
 
 Memory::~Memory() {
@@ -95,7 +96,7 @@ Memory::~Memory() {
   }
 }
 
-// The lowest bytes of a stack belong to firmware (driver-ioctl.md 5.1).
+// The lowest bytes of a stack belong to firmware (spec/driver-ioctl.md 5.1).
 void Memory::carve_out(uint32_t hbm) {
   AllocRequest request;
   request.size = contract::kFirmwareReserved;
@@ -123,7 +124,7 @@ std::optional<uint64_t> Memory::place_device(const AllocRequest& request, uint64
   FirstFitPool* const order[] = {small_first ? &hbm.small : &hbm.main,
                                  small_first ? &hbm.main : &hbm.small};
   // Alignments up to a page are none; others are honoured when they are a power of two, else only
-  // by luck (driver-ioctl.md 5.1).
+  // by luck (spec/driver-ioctl.md 5.1).
   const uint64_t align =
       request.align > kPage && power_of_two(request.align) ? request.align : kPage;
   for (FirstFitPool* pool : order) {

@@ -1,5 +1,5 @@
 // Memory of one device as a driver tracks it: pools per HBM, host chunks, the search tree by device
-// address, handles and accounting. Source: driver-ioctl.md 3.3, 5, 7.2 and Appendix A.
+// address, handles and accounting. Source: spec/driver-ioctl.md 3.3, 5, 7.2 and Appendix A.
 // Exact: placement, handle order, rounding, counters. Missing: the four fallback pools of host
 // memory (5.2), because the arena is the coherent allocator and does not fragment.
 #pragma once
@@ -51,7 +51,7 @@ struct MemCounter {
   uint64_t peak = 0;
 };
 
-// sysfs memory counters (driver-ioctl.md 7.2), indexed as the name tables in sysfs.cpp.
+// sysfs memory counters (spec/driver-ioctl.md 7.2), indexed as the name tables in sysfs.cpp.
 constexpr int kHostCategories = 8;
 constexpr int kDeviceCategories = 11;
 struct MemStats {
@@ -64,7 +64,7 @@ struct MemStats {
   std::array<PerNc, uapi::kMaxNcPerDevice> nc;
 };
 
-// What allocation charges to a process (driver-ioctl.md 3.1.8).
+// What allocation charges to a process (spec/driver-ioctl.md 3.1.8).
 struct ProcessCharge {
   uint64_t host = 0;
   uint64_t device = 0;
@@ -80,7 +80,7 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // 0 or -EINVAL / -ENOMEM (driver-ioctl.md 3.3.1); `charged` is the calling process.
+  // 0 or -EINVAL / -ENOMEM (spec/driver-ioctl.md 3.3.1); `charged` is the calling process.
   int allocate(const AllocRequest& request, Chunk** out, ProcessCharge* charged = nullptr);
   // Drops one reference; frees at zero. `charged` is the calling process.
   void release(Chunk* chunk, ProcessCharge* charged = nullptr);
@@ -89,7 +89,7 @@ class Memory {
   Chunk* containing(uint64_t pa) const;  // the chunk that holds this device address
   int assign_handle(Chunk* chunk);       // 0 or -ENOENT
 
-  // Bytes reachable through a chunk from its start (driver-ioctl.md 3.4 and 5.4).
+  // Bytes reachable through a chunk from its start (spec/driver-ioctl.md 3.4 and 5.4).
   uint64_t reach(const Chunk& chunk) const;
   bool in_bounds(const Chunk& chunk, uint64_t offset, uint64_t size) const {
     const uint64_t limit = reach(chunk);

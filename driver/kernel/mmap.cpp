@@ -1,4 +1,4 @@
-// Client mappings: resolution order, permissions, tracking. Source: driver-ioctl.md 4.
+// Client mappings: resolution order, permissions, tracking. Source: spec/driver-ioctl.md 4.
 // Raw mappings of device memory need CAP_SYS_RAWIO, which clients here never have: EPERM.
 #include <fcntl.h>
 

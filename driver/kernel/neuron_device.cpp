@@ -10,9 +10,9 @@
 namespace driver {
 namespace {
 
-constexpr uint32_t kDummyRingLength = 64;  // driver-ioctl.md 1.5
+constexpr uint32_t kDummyRingLength = 64;  // spec/driver-ioctl.md 1.5
 constexpr uint64_t kMemsetBuffer = 64 * base::kKiB;
-constexpr int kRoutingTries = 20;  // hw-registers.md 1.5
+constexpr int kRoutingTries = 20;  // spec/hw-registers.md 1.5
 
 // PCI command register (standard configuration header).
 constexpr uint32_t kPciCommand = 4;
@@ -23,7 +23,7 @@ int register_bar(const Product& product, uint8_t revision) {
   return revision == kRevisionQemu ? product.dhal->qemu_register_bar : 0;
 }
 
-// hw-registers.md 1.2.
+// spec/hw-registers.md 1.2.
 uint64_t stack_size(const Product& product, uint8_t revision, const pcie::Device& device) {
   const contract::AddressMap& map = product.dhal->map;
   if (revision == kRevisionQemu && product.dhal->qemu_bar4_sizes_hbm) {
@@ -114,7 +114,7 @@ int NeuronDevice::init_core_dma(uint32_t nc, uint32_t map) {
     engines_.init_engine(nc * contract::kDmaPerNc + e);
   }
   // The engine that several cores share is touched only when all of them are reset, through the
-  // first (hw-registers.md 3.12).
+  // first (spec/hw-registers.md 3.12).
   const uint32_t sharing = dhal().ncs_per_h2t_engine;
   const uint32_t group = ((1u << sharing) - 1) << (nc / sharing * sharing);
   const uint32_t active = group & active_nc_map();
@@ -200,7 +200,7 @@ Process* NeuronDevice::process(int32_t tgid) {
   return nullptr;
 }
 
-// driver-ioctl.md 1.5.
+// spec/driver-ioctl.md 1.5.
 void NeuronDevice::detach(int32_t tgid) {
   Process* slot = tgid == 0 ? nullptr : process(tgid);
   if (slot == nullptr) return;

@@ -1,6 +1,6 @@
 // One Neuron device as the driver holds it: registers, firmware, memory, DMA, rings, queues, locks
 // and attached processes, with its bring-up and process clean-up. Source:
-// hw-registers.md 10.1, 10.2, 10.6, 10.7; driver-ioctl.md 1.3 - 1.5.
+// spec/hw-registers.md 10.1, 10.2, 10.6, 10.7; spec/driver-ioctl.md 1.3 - 1.5.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ struct PciLocation {
 
 enum class DeviceState : uint8_t { kReset = 0, kReady = 1, kInvalid = 2 };
 
-// A client mapping of device memory or of a register window (driver-ioctl.md 4.3).
+// A client mapping of device memory or of a register window (spec/driver-ioctl.md 4.3).
 struct MappingRecord {
   uint64_t va = 0;
   uint64_t length = 0;
@@ -47,7 +47,7 @@ struct MappingRecord {
 struct Process {
   int32_t tgid = 0;  // 0 = free slot
   uint32_t opens = 0;
-  ProcessCharge charge;  // not reset when the slot is reused (driver-ioctl.md 3.1.8)
+  ProcessCharge charge;  // not reset when the slot is reused (spec/driver-ioctl.md 3.1.8)
   std::vector<MappingRecord> mappings;
 };
 
@@ -61,7 +61,8 @@ class NeuronDevice {
   NeuronDevice(const NeuronDevice&) = delete;
   NeuronDevice& operator=(const NeuronDevice&) = delete;
 
-  // hw-registers.md 10.1 steps 4 to 8 without the reset; false when the device does not come up.
+  // spec/hw-registers.md 10.1 steps 4 to 8 without the reset; false when the device does not come
+  // up.
   bool probe(bool read_routing_id = true);
 
   // What the tables of the product and the revision id say.
@@ -114,14 +115,14 @@ class NeuronDevice {
   int copy(uint32_t nc, uint64_t from, uint64_t to, uint64_t bytes);
   int memset(uint32_t nc, uint64_t to, uint8_t value, uint64_t bytes);
 
-  // Attached processes (driver-ioctl.md 1.3, 1.4).
+  // Attached processes (spec/driver-ioctl.md 1.3, 1.4).
   int attach(int32_t tgid);  // 0 or -EBUSY
   Process* process(int32_t tgid);
   const std::array<Process, uapi::kMaxProcessesPerDevice>& processes() const { return processes_; }
   void detach(int32_t tgid);  // one open less, with clean-up on the last
   void last_close();          // the last open file of the device is gone
   uint32_t open_count = 0;    // normal opens
-  TaskMutex node_mutex;       // held over open, flush and release (driver-ioctl.md 2.4)
+  TaskMutex node_mutex;       // held over open, flush and release (spec/driver-ioctl.md 2.4)
 
   DeviceState state = DeviceState::kReset;
   // Called in the reset task after each device reset, before the device is ready.
@@ -129,11 +130,11 @@ class NeuronDevice {
   std::array<FoldedCounter, uapi::kMaxNcPerDevice> reset_requests{};
   std::array<FoldedCounter, uapi::kMaxNcPerDevice> reset_failures{};
 
-  // Driver DMA state of a core after a reset (hw-registers.md 8.3); `map` is the whole reset.
+  // Driver DMA state of a core after a reset (spec/hw-registers.md 8.3); `map` is the whole reset.
   int init_core_dma(uint32_t nc, uint32_t map);
   void free_core_rings(uint32_t nc);
   void end_core_reset(uint32_t nc);
-  void remove();  // hw-registers.md 10.7, steps 3 to 5
+  void remove();  // spec/hw-registers.md 10.7, steps 3 to 5
 
  private:
   void reclaim_queues(int32_t tgid);

@@ -11,7 +11,7 @@ namespace nq = contract::nq;
 namespace {
 
 constexpr uint32_t kIndicesPerType = 16;
-// The DMA-trace block stands behind the SDMA wrapper (hw-registers.md 3.8).
+// The DMA-trace block stands behind the SDMA wrapper (spec/hw-registers.md 3.8).
 constexpr uint64_t kDmaTraceBlock = 0x1000;
 
 }  // namespace
@@ -27,7 +27,8 @@ NotificationQueues::NotificationQueues(const Context& context, const Dhal& dhal,
       nc_(dhal.map.ncs(), Slots{}),
       topsp_(dhal.map.topsps(), Slots{}) {}
 
-// The set is engine_index; the type takes no part except for DMA tracing (driver-ioctl.md 3.7).
+// The set is engine_index; the type takes no part except for DMA tracing
+// (spec/driver-ioctl.md 3.7).
 uint64_t NotificationQueues::set_of(bool topsp, uint32_t id, uint32_t type,
                                     uint32_t engine_index) const {
   const uint64_t in_block = nq::kSet + uint64_t{engine_index} * nq::kSetStride;
@@ -103,7 +104,7 @@ void NotificationQueues::free_chunks(Slots& slots) {
 }
 
 void NotificationQueues::destroy(uint32_t nc) {
-  if (disable(nc_[nc])) context_.executor.delay(base::ms(1));  // drain, hw-registers.md 5.3
+  if (disable(nc_[nc])) context_.executor.delay(base::ms(1));  // drain, spec/hw-registers.md 5.3
   free_chunks(nc_[nc]);
   for (uint32_t t = 0; t < dhal_.map.topsps(); ++t) {
     if (dhal_.map.nc_of_topsp(t) != nc) continue;

@@ -1,5 +1,5 @@
-// Notification queues as the driver books and programs them (hw-registers.md 5;
-// driver-ioctl.md 3.7). Exact: slots, reuse rules, register writes and their order. The driver
+// Notification queues as the driver books and programs them (spec/hw-registers.md 5;
+// spec/driver-ioctl.md 3.7). Exact: slots, reuse rules, register writes and their order. The driver
 // reads no entry.
 #pragma once
 

@@ -1,5 +1,5 @@
 // What a host's place in a pod follows from: the rules of an election and of the configuration
-// words, as plain functions. Source: hw-registers.md 9.1, 9.4, 9.6; driver-ioctl.md 3.16.
+// words, as plain functions. Source: spec/hw-registers.md 9.1, 9.4, 9.6; spec/driver-ioctl.md 3.16.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The products a driver binds, and the numbering of their devices, links and cores. Sources:
-// hw-registers.md 1.1, 1.5, 1.6; driver-ioctl.md 1.2, 7.3.
+// spec/hw-registers.md 1.1, 1.5, 1.6; spec/driver-ioctl.md 1.2, 7.3.
 #pragma once
 
 #include <array>
@@ -9,12 +9,12 @@
 
 namespace driver {
 
-// Routing id mod 16 -> device index (hw-registers.md 1.5).
+// Routing id mod 16 -> device index (spec/hw-registers.md 1.5).
 using RoutingTable = std::array<uint8_t, 16>;
 constexpr RoutingTable kRoutingTrn1{0, 4, 1, 5, 3, 7, 2, 6, 12, 8, 13, 9, 15, 11, 14, 10};
 constexpr RoutingTable kRoutingTrn2{0, 3, 4, 7, 12, 15, 8, 11, 1, 2, 5, 6, 13, 14, 9, 10};
 
-// Neighbours of device d, in the order that is reported (hw-registers.md 1.5).
+// Neighbours of device d, in the order that is reported (spec/hw-registers.md 1.5).
 using NeighbourTable = std::array<std::array<uint8_t, 4>, 16>;
 constexpr NeighbourTable kNeighboursTrn1{{{12, 3, 4, 1},
                                           {13, 0, 5, 2},
@@ -55,7 +55,7 @@ struct Product {
   const RoutingTable* routing;       // null: identity
   bool routing_blocks;               // 16 devices per block, the block number is kept
   const NeighbourTable* neighbours;  // null: a ring of 12 or a chain of 6
-  const char* arch_type;             // sysfs, driver-ioctl.md 7.3
+  const char* arch_type;             // sysfs, spec/driver-ioctl.md 7.3
   const char* instance_type;
   const char* device_name;
 };
@@ -75,7 +75,7 @@ constexpr const Product* find_product(uint16_t device_id) {
   return nullptr;
 }
 
-// Position -> physical NC, by device index (hw-registers.md 1.6).
+// Position -> physical NC, by device index (spec/hw-registers.md 1.6).
 using NcOrder = std::array<uint8_t, 8>;
 constexpr NcOrder kNcOrderEvenLow{4, 5, 6, 7, 2, 3, 0, 1};   // 0, 2, 8, 10; PDS even
 constexpr NcOrder kNcOrderOddLow{2, 3, 0, 1, 4, 5, 6, 7};    // 1, 3, 9, 11; v4 PDS odd (2.26)

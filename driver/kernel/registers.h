@@ -1,4 +1,4 @@
-// 32-bit access to the register BAR of one device (hw-registers.md 1.3, 0.2 rule 2).
+// 32-bit access to the register BAR of one device (spec/hw-registers.md 1.3, 0.2 rule 2).
 #pragma once
 
 #include <cstdint>

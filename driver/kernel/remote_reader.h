@@ -1,6 +1,6 @@
 // Reads misc RAM of the neighbours of one device over its four election engines: two engines per
-// side, each with its own inter-server window. Source: hw-registers.md 9.2, 9.3. Exact: engine and
-// queue initialisation, descriptors, doorbells, polls.
+// side, each with its own inter-server window. Source: spec/hw-registers.md 9.2, 9.3. Exact: engine
+// and queue initialisation, descriptors, doorbells, polls.
 #pragma once
 
 #include <array>

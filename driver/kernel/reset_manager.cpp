@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kTypeDevice = 1;
 constexpr uint32_t kTypeNc = 2;
-constexpr base::Ps kAckPoll = base::ms(100);             // hw-registers.md 8.2 step 1
+constexpr base::Ps kAckPoll = base::ms(100);             // spec/hw-registers.md 8.2 step 1
 constexpr base::Ps kReissueDevice = 30 * base::kPsPerS;  // step 2
 constexpr base::Ps kReissueNc = 10 * base::kPsPerS;
 constexpr int kStatusReads = 5;                    // step 5; 1.2 has the revisions
@@ -31,7 +31,7 @@ bool ResetManager::pending(uint32_t id) const {
 }
 
 // The check for a pending request comes first, unlike in release 2.26, which has freed the rings by
-// then and leaves the cores without any (driver-ioctl.md 3.12).
+// then and leaves the cores without any (spec/driver-ioctl.md 3.12).
 int ResetManager::request(uint32_t nc_map, uint32_t id) {
   if (pending(id)) return 1;
   const uint32_t cores = selected(nc_map);
@@ -132,7 +132,7 @@ void ResetManager::serve(uint32_t nc_map, bool internal) {
                                    }),
                     requests_.end());
   } else if (device_.skips_reset()) {
-    device_.state = DeviceState::kReady;  // driver-ioctl.md 3.12
+    device_.state = DeviceState::kReady;  // spec/driver-ioctl.md 3.12
   }
   for (Request& request : requests_) {
     if (request.status == Status::kRunning) request.status = ok ? Status::kDone : Status::kFailed;
@@ -154,7 +154,7 @@ bool ResetManager::reset_hardware(uint32_t nc_map) {
   return wait_qemu_register();
 }
 
-// hw-registers.md 8.1 and 8.2 steps 1 to 3.
+// spec/hw-registers.md 8.1 and 8.2 steps 1 to 3.
 bool ResetManager::reset_by_mailbox(uint32_t nc_map) {
   const bool whole = nc_map == uapi::kResetWholeDevice;
   FirmwareIo& firmware = device_.firmware();
@@ -178,7 +178,7 @@ bool ResetManager::reset_by_mailbox(uint32_t nc_map) {
   return false;
 }
 
-// hw-registers.md 8.2 step 5.
+// spec/hw-registers.md 8.2 step 5.
 bool ResetManager::wait_idle() {
   const int reads = device_.emulator() ? device_.dhal().emulator_status_reads : kStatusReads;
   for (int read = 0; read < reads && !stop_; ++read) {

@@ -1,6 +1,6 @@
-// Reset requests of one device and the task that serves them (hw-registers.md 8;
-// driver-ioctl.md 3.12). Exact: request merging, register accesses, waits, re-issue and give-up
-// limits, results.
+// Reset requests of one device and the task that serves them (spec/hw-registers.md 8;
+// spec/driver-ioctl.md 3.12). Exact: request merging, register accesses, waits, re-issue and
+// give-up limits, results.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The windows of a device that clients may map besides memory chunks: driver-ioctl.md 4.4.
+// The windows of a device that clients may map besides memory chunks: spec/driver-ioctl.md 4.4.
 #pragma once
 
 #include <cstdint>

@@ -105,7 +105,7 @@ std::string serial(NeuronDevice& device) {
   return number == 0 ? "\n" : hex16(number) + "\n";
 }
 
-// hw-registers.md 2.7.
+// spec/hw-registers.md 2.7.
 std::string pe_counters(NeuronDevice& device, uint32_t nc) {
   const Dhal& dhal = device.dhal();
   const uint64_t base = device.dhal().map.pe_counters(nc).bar0;

@@ -1,6 +1,6 @@
 // The driver's files below /sys: device attributes, metric tree, class attributes, module
-// parameters. Source: driver-ioctl.md 7. Paths are listed below /sys/class/neuron_device; the same
-// files answer below /sys/devices/virtual/neuron_device.
+// parameters. Source: spec/driver-ioctl.md 7. Paths are listed below /sys/class/neuron_device; the
+// same files answer below /sys/devices/virtual/neuron_device.
 #pragma once
 
 #include <cstdint>

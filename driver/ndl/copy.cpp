@@ -1,4 +1,4 @@
-// Copies between host and device memory (ndl-api.md 3.4).
+// Copies between host and device memory (spec/ndl-api.md 3.4).
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -53,7 +53,7 @@ struct ZeroCopySequenced {
   uint64_t sequence_num;
   uint64_t context;
 };
-static_assert(sizeof(ZeroCopySequenced) == 64, "driver-ioctl.md 3.4.6");
+static_assert(sizeof(ZeroCopySequenced) == 64, "spec/driver-ioctl.md 3.4.6");
 constexpr uint32_t kZerocopy224 = uapi::iowr(124, 40);
 constexpr uint32_t kZerocopy229 = uapi::iowr(124, 64);
 

@@ -1,5 +1,5 @@
-// Reset, core set-up, semaphores and events, notification queues, core ownership (ndl-api.md 3.6
-// to 3.9).
+// Reset, core set-up, semaphores and events, notification queues, core ownership
+// (spec/ndl-api.md 3.6 to 3.9).
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,7 +151,7 @@ ndl_mem_info_t* ring_record(ndl_device_t* device, const QueueRequest& what, uint
   ndl_mem_info_t facts = {};
   facts.device = device;
   facts.driver_handle = driver_handle;
-  facts.pa = mmap_offset;  // driver-ioctl.md 3.7
+  facts.pa = mmap_offset;  // spec/driver-ioctl.md 3.7
   facts.mmap_offset = mmap_offset;
   facts.size = what.size;
   facts.host_memory = what.on_host_memory ? 1 : 0;
@@ -244,7 +244,7 @@ int ndl_notification_destroy(uint64_t notification_context) {
   if (context == nullptr) return -1;
   ndl_mem_info_t* info = context->mem_info;
   ndl_device_t* device = info->device;
-  uint64_t ignored = 0;  // the request is accepted without effect (driver-ioctl.md 3.7)
+  uint64_t ignored = 0;  // the request is accepted without effect (spec/driver-ioctl.md 3.7)
   call(fd_of(device), uapi::kNotificationsDestroyV1, &ignored);
   library.queues.erase(context);
   priv(device)->queues->erase(context);
@@ -266,7 +266,7 @@ int model_lock(ndl_device_t* device, uint32_t request, int nc_index, const neuro
   return call(fd_of(device), request, &argument);
 }
 
-// Legacy maps have 64 bits (driver-ioctl.md 3.10.2).
+// Legacy maps have 64 bits (spec/driver-ioctl.md 3.10.2).
 constexpr uint32_t kLegacyMapBits = 64;
 constexpr size_t kMapWords = 8;
 

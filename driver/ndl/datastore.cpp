@@ -1,6 +1,6 @@
-// The datastore (ndl-api.md 6). Counters lie where the driver reads them (driver-ioctl.md 3.9). The
-// interior of the object area is not published; ours is private to this library and marked by
-// format version 1.
+// The datastore (spec/ndl-api.md 6). Counters lie where the driver reads them
+// (spec/driver-ioctl.md 3.9). The interior of the object area is not published; ours is private to
+// this library and marked by format version 1.
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ struct ModelSlot {
   nds_model_node_info_t info;
   unsigned char usage[sizeof(nds_model_node_mem_usage_info_t)];  // 4-byte aligned in the area
 };
-static_assert(sizeof(ModelSlot) == 4 + 284 + 384, "ndl-api.md 6.2");
+static_assert(sizeof(ModelSlot) == 4 + 284 + 384, "spec/ndl-api.md 6.2");
 constexpr size_t kModelSlots = kProcessInfo + kProcessInfoRoom;
 constexpr size_t kModelSlotCount = (kProcessInfoExt - kModelSlots) / sizeof(ModelSlot);
 constexpr uint32_t kUsed = 1;

@@ -1,4 +1,4 @@
-// Versions, discovery, opening, registers and firmware settings (ndl-api.md 3.1 and 3.2).
+// Versions, discovery, opening, registers and firmware settings (spec/ndl-api.md 3.1 and 3.2).
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// DMA engines and queues (ndl-api.md 3.5).
+// DMA engines and queues (spec/ndl-api.md 3.5).
 #include <errno.h>
 
 #include <memory>

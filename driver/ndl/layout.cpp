@@ -1,4 +1,4 @@
-// Every size and offset of the public structures, from the tables of ndl-api.md 5 and 6.6.
+// Every size and offset of the public structures, from the tables of spec/ndl-api.md 5 and 6.6.
 #include <cstddef>
 
 #include "driver/ndl/ndl.h"

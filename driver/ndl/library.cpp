@@ -129,7 +129,7 @@ namespace {
 
 bool ask(ndl_device_t* device, uint64_t driver_handle, uapi::mem_get_extended_info* extended) {
   extended->mem_handle = driver_handle;
-  // An unknown handle is reported as a positive EINVAL (driver-ioctl.md 3.3.4).
+  // An unknown handle is reported as a positive EINVAL (spec/driver-ioctl.md 3.3.4).
   const int result = ::ioctl(fd_of(device), uapi::kMemGetExtendedInfo, extended);
   if (result > 0) errno = result == EINVAL ? EINVAL : EFAULT;
   return result == 0;

@@ -1,5 +1,5 @@
 // Inside of libndl: request helper, device table, handle registry, control descriptor. One per
-// process, because the C interface has no context argument (ndl-api.md 2.2).
+// process, because the C interface has no context argument (spec/ndl-api.md 2.2).
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ int call(int fd, uint32_t request, T* arg) {
 // Sets errno and returns -1.
 int fail(int code);
 
-constexpr uint64_t kPageSize = 4096;  // driver-ioctl.md Appendix C item 11
+constexpr uint64_t kPageSize = 4096;  // spec/driver-ioctl.md Appendix C item 11
 inline uint64_t page_round(uint64_t size) {
   return (size + kPageSize - 1) & ~(kPageSize - 1);
 }

@@ -1,4 +1,4 @@
-// Memory: allocation, addresses, mappings, placement, scrubbing (ndl-api.md 3.3).
+// Memory: allocation, addresses, mappings, placement, scrubbing (spec/ndl-api.md 3.3).
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -81,7 +81,7 @@ int allocate(ndl_device_t* device, const Allocation& what, uint64_t* mem_handle)
   return 0;
 }
 
-// HBM of a device address (driver-ioctl.md 4.3); -1 when the address is outside every HBM.
+// HBM of a device address (spec/driver-ioctl.md 4.3); -1 when the address is outside every HBM.
 int hbm_of(const ndl_device_t* device, uint64_t pa) {
   constexpr uint64_t kV2Base[] = {0x0, 0x1000000000};
   constexpr uint64_t kV3Base[] = {0x0, 0x4000000000, 0x800000000000, 0x804000000000};

@@ -1,5 +1,5 @@
-/* libndl: the driver library's C interface (ndl-api.md). A thin layer over /dev/neuron<N>: it owns
- * descriptors, turns library handles into driver requests and keeps small host-side caches.
+/* libndl: the driver library's C interface (spec/ndl-api.md). A thin layer over /dev/neuron<N>: it
+ * owns descriptors, turns library handles into driver requests and keeps small host-side caches.
  *
  * Results: 0 on success unless stated; failure is -1 with errno as the driver request set it.
  * Memory handles and notification contexts are library handles, 0 is never valid. Functions that

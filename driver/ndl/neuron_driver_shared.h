@@ -1,5 +1,5 @@
-/* Constants, enumerations and structures shared by driver and library (ndl-api.md 4 and 5.2). Needs
- * size_t to be declared first, as the published header does. */
+/* Constants, enumerations and structures shared by driver and library (spec/ndl-api.md 4 and 5.2).
+ * Needs size_t to be declared first, as the published header does. */
 #ifndef NEURON_DRIVER_SHARED_H
 #define NEURON_DRIVER_SHARED_H
 
@@ -203,7 +203,7 @@ typedef struct neuron_memcpy_batch {
   void* context;
 } neuron_memcpy_batch_t;
 
-/* Datastore (ndl-api.md 6.2 to 6.4, driver-ioctl.md 3.9). */
+/* Datastore (spec/ndl-api.md 6.2 to 6.4, spec/driver-ioctl.md 3.9). */
 #define NDS_MAX_NEURONCORE_COUNT (4)
 #define NDS_EXT_MAX_NEURONCORE_COUNT (12)
 #define NDS_ND_COUNTER_RESERVED (18)

@@ -1,5 +1,5 @@
-/* Element of a batched host/device transfer (ndl-api.md 5.2). Shared by the runtime's batch calls,
- * the library and the driver's request 129. */
+/* Element of a batched host/device transfer (spec/ndl-api.md 5.2). Shared by the runtime's batch
+ * calls, the library and the driver's request 129. */
 #ifndef NEURON_DRIVER_SHARED_TENSOR_BATCH_OP_H
 #define NEURON_DRIVER_SHARED_TENSOR_BATCH_OP_H
 

@@ -1,4 +1,4 @@
-// Datastore mapping, process listing, logging, pods (ndl-api.md 3.10 and 3.11).
+// Datastore mapping, process listing, logging, pods (spec/ndl-api.md 3.10 and 3.11).
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ int ndl_nds_open(ndl_device_t* device, int32_t pid, void** data, size_t* size) {
   uapi::neuron_ds_info info = {};
   info.pid = pid;
   if (call(fd_of(device), uapi::kAcquireNeuronDs, &info) != 0) return -1;
-  // The driver would map any slot writable (driver-ioctl.md 3.9); only the owner may write.
+  // The driver would map any slot writable (spec/driver-ioctl.md 3.9); only the owner may write.
   const int protection = pid == 0 ? PROT_READ | PROT_WRITE : PROT_READ;
   void* mapped = mmap(nullptr, info.size, protection, MAP_SHARED, fd_of(device),
                       static_cast<off_t>(info.mmap_offset));
@@ -96,7 +96,7 @@ int ndl_pod_info(uint32_t* pod_type, uint32_t* pod_sz) {
 int ndl_pod_election_state(uint32_t* state) {
   if (state == nullptr) return fail(EINVAL);
   uapi::pod_status_v2 status;
-  // The structure is written back even when an error is returned (driver-ioctl.md 3.16).
+  // The structure is written back even when an error is returned (spec/driver-ioctl.md 3.16).
   const int result = pod_status(&status);
   if (result != 0 && errno != EBUSY) return -1;
   *state = status.v1.state;

@@ -35,7 +35,7 @@ class NodeServer {
   // What else tells a program where it runs. Empty: the real host's.
   struct Identity {
     std::string host_name;     // gethostname, uname
-    std::string product_name;  // DMI: the instance type, "trn1.2xlarge" (driver-ioctl.md 3.16)
+    std::string product_name;  // DMI: the instance type, "trn1.2xlarge" (spec/driver-ioctl.md 3.16)
   };
   struct Params {
     std::vector<CharDevice*> nodes;          // one driver instance per node of the platform

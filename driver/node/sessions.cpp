@@ -13,7 +13,7 @@
 namespace driver {
 namespace {
 
-constexpr uint64_t kPageSize = 4096;  // driver-ioctl.md Appendix C item 11
+constexpr uint64_t kPageSize = 4096;  // spec/driver-ioctl.md Appendix C item 11
 
 int64_t errno_of(const base::Error& error) {
   return -(error.code > 0 ? error.code : EIO);
@@ -151,7 +151,7 @@ void Sessions::mmap(std::shared_ptr<Connection> channel, const wire::Header& hea
   if (file == nullptr) return answer(*channel, header, -EBADF);
   const bool shared = (body.flags & MAP_TYPE) != MAP_PRIVATE;
   const bool write = (body.protection & PROT_WRITE) != 0;
-  // Checks that a kernel makes before it asks the driver (driver-ioctl.md 4.1).
+  // Checks that a kernel makes before it asks the driver (spec/driver-ioctl.md 4.1).
   if (!readable(file->flags) || (write && shared && !writable(file->flags))) {
     return answer(*channel, header, -EACCES);
   }

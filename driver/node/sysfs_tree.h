@@ -1,8 +1,9 @@
 // The virtual sysfs of one node as real files below a private directory, at their usual absolute
 // paths: <root>/sys/devices/virtual/neuron_device/neuronN/..., with
-// <root>/sys/class/neuron_device/neuronN as the usual symbolic links (driver-ioctl.md 7). Contents
-// are written when a client opens a file. Made on first use, device by device, because most
-// programs never look and a large host has tens of thousands of attributes. Kernel thread only.
+// <root>/sys/class/neuron_device/neuronN as the usual symbolic links (spec/driver-ioctl.md 7).
+// Contents are written when a client opens a file. Made on first use, device by device, because
+// most programs never look and a large host has tens of thousands of attributes. Kernel thread
+// only.
 #pragma once
 
 #include <map>

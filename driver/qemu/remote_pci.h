@@ -1,6 +1,6 @@
 // A guest of a stock QEMU, through its proxy PCI device: configuration space and BAR accesses
 // arrive on a stream socket, guest memory as descriptors of memory files. Source of truth:
-// qemu-remote-pci.md. One socket per device.
+// spec/qemu-remote-pci.md. One socket per device.
 //
 // Exact: what the guest reads, the order of its accesses (each is answered before the next is
 // looked at). Missing: interrupts; the device has no interrupt pin.

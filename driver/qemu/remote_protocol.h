@@ -1,6 +1,7 @@
 // Messages of QEMU's proxy PCI device (x-pci-proxy-dev) and their checks, without a socket.
-// Source of truth: qemu-remote-pci.md. A header says what payload to expect; a payload is checked
-// against its header and the number of descriptors that came along. Pure: bytes in, requests out.
+// Source of truth: spec/qemu-remote-pci.md. A header says what payload to expect; a payload is
+// checked against its header and the number of descriptors that came along. Pure: bytes in,
+// requests out.
 #pragma once
 
 #include <array>

@@ -3,10 +3,11 @@
 // accesses become calls of pcie::Device; its memory becomes the machine's host memory.
 //
 // Complete: version 0.1 with write_multiple, DMA mapping with and without files, device, region and
-// interrupt information, region access, reset. The device has no interrupts (hw-registers.md 1.4),
-// so types of them are listed with a count of 0. HBM 0 can be mapped through BAR4 where its file
-// holds the start of the BAR. Refused with ENOTSUP: device features, migration, dirty pages.
-// Fields that a request must leave zero but only the reply defines are not looked at.
+// interrupt information, region access, reset. The device has no interrupts
+// (spec/hw-registers.md 1.4), so types of them are listed with a count of 0. HBM 0 can be mapped
+// through BAR4 where its file holds the start of the BAR. Refused with ENOTSUP: device features,
+// migration, dirty pages. Fields that a request must leave zero but only the reply defines are not
+// looked at.
 //
 // Nothing of the client is trusted: sizes, counts, offsets and flags are checked before use, an
 // answer that it does not fetch stops its own commands only, and a DMA through messages waits

@@ -31,7 +31,7 @@ const VfioUser::Entry VfioUser::kCommands[] = {
 
 namespace {
 
-constexpr int kHbmBar = 4;  // hw-registers.md 1.3
+constexpr int kHbmBar = 4;  // spec/hw-registers.md 1.3
 
 uint32_t errno_of(const base::Error& error) {
   if (error.code != 0) return static_cast<uint32_t>(error.code);
@@ -177,7 +177,7 @@ VfioUser::Reply VfioUser::region_io_fds(Message& message) {
   return reply_with(vfio::IndexInfo{sizeof asked, 0, asked.index, 0});
 }
 
-// "VFIO_USER_DEVICE_GET_IRQ_INFO": hw-registers.md 1.4, none of any type.
+// "VFIO_USER_DEVICE_GET_IRQ_INFO": spec/hw-registers.md 1.4, none of any type.
 VfioUser::Reply VfioUser::irq_info(Message& message) {
   const auto asked = base::load<vfio::IndexInfo>(message.payload.data());
   if (asked.argsz < sizeof asked || asked.index >= vfio::kIrqs) return error(EINVAL);

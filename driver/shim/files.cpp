@@ -146,8 +146,8 @@ SHIM_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {
   return as_errno(shim::call(wire::kIoctl, file.token, &body, sizeof body));
 }
 
-// A device node has no read and write (driver-ioctl.md 1.1). Only descriptors of processes that use
-// devices are looked at, so that others pay nothing.
+// A device node has no read and write (spec/driver-ioctl.md 1.1). Only descriptors of processes
+// that use devices are looked at, so that others pay nothing.
 SHIM_EXPORT ssize_t read(int fd, void* buffer, size_t size) {
   shim::DeviceFile file;
   if (shim::uses_devices() && shim::device_file(fd, &file)) return as_errno(-EINVAL);

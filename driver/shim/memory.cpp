@@ -137,7 +137,7 @@ int map_target(const Request& request, void* place, const wire::MmapReply& targe
   void* mapped = SHIM_REAL(mmap)(place, request.length, protection, flags, fd,
                                  static_cast<off_t>(target.fd_offset));
   if (mapped == MAP_FAILED) return -errno;
-  // As the driver marks its mappings (driver-ioctl.md 4.2).
+  // As the driver marks its mappings (spec/driver-ioctl.md 4.2).
   madvise(mapped, request.length, MADV_DONTFORK);
   madvise(mapped, request.length, MADV_DONTDUMP);
   if (!add_window({reinterpret_cast<uint64_t>(mapped), request.length, request.file.token,
@@ -201,7 +201,7 @@ SHIM_EXPORT void* mmap64(void* address, size_t length, int protection, int flags
 SHIM_EXPORT int munmap(void* address, size_t length) noexcept {
   const int result = SHIM_REAL(munmap)(address, length);
   shim::Window window;
-  // Only the whole mapping ends the driver's record of it (driver-ioctl.md 4.3).
+  // Only the whole mapping ends the driver's record of it (spec/driver-ioctl.md 4.3).
   if (result == 0 &&
       shim::remove_window(reinterpret_cast<uint64_t>(address), shim::page_round(length), &window)) {
     const wire::MunmapBody body = {window.offset, window.length};

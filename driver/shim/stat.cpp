@@ -18,7 +18,7 @@ namespace shim = driver::shim;
 
 namespace {
 
-constexpr mode_t kNodeMode = S_IFCHR | 0666;  // the package's udev rule (driver-ioctl.md 1.1)
+constexpr mode_t kNodeMode = S_IFCHR | 0666;  // the package's udev rule (spec/driver-ioctl.md 1.1)
 constexpr unsigned long kFirstInode = 0x4e000;
 
 int no_entry() {

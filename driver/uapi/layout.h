@@ -1,4 +1,5 @@
-// Every size and offset of driver/uapi/structs.h, from the tables of driver-ioctl.md section 3.
+// Every size and offset of driver/uapi/structs.h, from the tables of
+// spec/driver-ioctl.md section 3.
 #pragma once
 
 #include <cstddef>

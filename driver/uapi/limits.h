@@ -1,4 +1,4 @@
-// Counts and codes of the character-device ABI: driver-ioctl.md 1.1, 3.1.6, 3.7, Appendix A.
+// Counts and codes of the character-device ABI: spec/driver-ioctl.md 1.1, 3.1.6, 3.7, Appendix A.
 #pragma once
 
 #include <cstdint>
@@ -92,7 +92,7 @@ constexpr int32_t kAsync2 = 2;
 constexpr uint32_t kResetWholeDevice = 0xffffffffu;
 enum CinitState : uint32_t { kCinitStarted = 1, kCinitCompleted = 2, kCinitInvalid = 3 };
 
-// Datastore (3.9; ndl-api.md 6.2).
+// Datastore (3.9; spec/ndl-api.md 6.2).
 constexpr uint32_t kDatastoreSize = 256 * 1024;
 constexpr uint32_t kDsDeviceCounters = 8;
 constexpr uint32_t kDsNcCounters = 256;
@@ -113,8 +113,8 @@ constexpr uint32_t ds_nc_counter_offset(uint32_t nc, uint32_t id) {
   if (id < kDsBaseCounters) return kDsNcCounters + (kDsBaseCounters * nc + id) * 8;
   return kDsExtNcCounters + (kDsExtCounters * nc + id - kDsBaseCounters) * 8;
 }
-static_assert(ds_nc_counter_offset(3, 30) + 8 == kDsObjects, "driver-ioctl.md 3.9");
-static_assert(ds_nc_counter_offset(3, 94) + 8 == kDsExtNcData, "driver-ioctl.md 3.9");
-static_assert(ds_nc_counter_offset(15, 94) + 16 == kDsEnd, "driver-ioctl.md 3.9");
+static_assert(ds_nc_counter_offset(3, 30) + 8 == kDsObjects, "spec/driver-ioctl.md 3.9");
+static_assert(ds_nc_counter_offset(3, 94) + 8 == kDsExtNcData, "spec/driver-ioctl.md 3.9");
+static_assert(ds_nc_counter_offset(15, 94) + 16 == kDsEnd, "spec/driver-ioctl.md 3.9");
 
 }  // namespace driver::uapi

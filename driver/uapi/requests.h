@@ -1,6 +1,6 @@
-// Request numbers of /dev/neuronN: driver-ioctl.md 2.1. Two names may share a number (variants are
-// told apart by the encoded size, 2.2); the direction bits carry no meaning, only equality does.
-// Baseline 2.26.5.0; later additions carry the release in their comment.
+// Request numbers of /dev/neuronN: spec/driver-ioctl.md 2.1. Two names may share a number (variants
+// are told apart by the encoded size, 2.2); the direction bits carry no meaning, only equality
+// does. Baseline 2.26.5.0; later additions carry the release in their comment.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Structures of the character-device ABI: driver-ioctl.md section 3, field for field. Natural
+// Structures of the character-device ABI: spec/driver-ioctl.md section 3, field for field. Natural
 // alignment, little-endian; layout.h asserts every size and offset. Names drop the prefix
 // "neuron_ioctl_" of the document.
 #pragma once

@@ -132,7 +132,7 @@ bool feed_engine(const Transfer& t, uint32_t e, Hal& hal) {
   }
   m2s.put(desc::tx_copy(b.one, kWord, 0));
   s2m.put(desc::rx(b.completion, kWord, 0));
-  // The receiving side first (hw-registers.md 0.2 rule 7).
+  // The receiving side first (spec/hw-registers.md 0.2 rule 7).
   return m2s.ok() && s2m.ok() &&
          hal.write32(queue + contract::kS2mOffset + udma::kM2sQTailInc, s2m.added()) &&
          hal.write32(queue + udma::kM2sQTailInc, m2s.added());

@@ -1,6 +1,6 @@
 // Variable-size blocks (BLOCK records): reads a Block and the words that it names, checks them, and
 // makes the DMA descriptors of one tile. Source of truth: docs/hardware-contract.md 5,
-// arch/contract/cc_program.h, collectives.md 1.4.
+// arch/contract/cc_program.h, spec/collectives.md 1.4.
 // Exact: bounds, descriptors, order per queue. Neither the Block nor the words are trusted: they
 // lie in memory that programs can write.
 #pragma once

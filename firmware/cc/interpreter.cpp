@@ -293,8 +293,8 @@ void Interpreter::store(uint64_t address, uint32_t value, Hal& hal) {
   }
 }
 
-// Doorbells of one prebuilt ring pair: the receiving side first, as drivers do (hw-registers.md
-// 0.2 rule 7), so that data never arrives without a place to go.
+// Doorbells of one prebuilt ring pair: the receiving side first, as drivers do
+// (spec/hw-registers.md 0.2 rule 7), so that data never arrives without a place to go.
 void Interpreter::advance(uint64_t queue, uint32_t value, Hal& hal) {
   const uint64_t tail = queue + contract::udma::kM2sQTailInc;
   if (active() && (value >> 16) != 0) store(tail + contract::kS2mOffset, value >> 16, hal);

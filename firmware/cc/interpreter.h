@@ -1,6 +1,6 @@
 // CC-core firmware: takes triggers from the FIFO and interprets the operation's CC program.
 // Stands for the firmware of a collective-communication core (TopSP). Source of truth:
-// docs/hardware-contract.md 5, arch/contract/cc_program.h, collectives.md 3.3.
+// docs/hardware-contract.md 5, arch/contract/cc_program.h, spec/collectives.md 3.3.
 // Exact: order of effects, waits, errors. Time is not kept here: every step names the class of
 // time it takes, and the processor that runs the firmware knows the numbers.
 // Missing: HOST_POST (network proxy) ends in an error.

@@ -1,5 +1,6 @@
 // What the management firmware is told about its chip, and what it publishes of it
-// (hw-registers.md 7.1, 7.2). Everything has a value that a healthy chip on its own would have.
+// (spec/hw-registers.md 7.1, 7.2). Everything has a value that a healthy chip on its own would
+// have.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli) of mailbox messages: hw-registers.md 7.5.
+// CRC-32C (Castagnoli) of mailbox messages: spec/hw-registers.md 7.5.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What a reset request covers (hw-registers.md 6.6, 8.1).
+// What a reset request covers (spec/hw-registers.md 6.6, 8.1).
 #pragma once
 
 #include <cstdint>

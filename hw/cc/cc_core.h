@@ -1,6 +1,6 @@
 // One CC-core (TopSP): semaphores, control registers, trigger FIFO, operation table, program
 // memory, and the processor that runs firmware/cc. Source of truth: docs/hardware-contract.md 5,
-// data/regs/cc.json, collectives.md 3.3. Times are parameters (cc.*), approximate.
+// data/regs/cc.json, spec/collectives.md 3.3. Times are parameters (cc.*), approximate.
 // The first 128 KiB of the window are backed by pages that clients may map read-only; the control
 // registers' current values are kept there as well.
 #pragma once

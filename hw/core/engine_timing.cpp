@@ -40,7 +40,8 @@ EngineTiming::EngineTiming(const TimingParams& params, contract::Gen gen, contra
   latency_ = latencies[engine];
 }
 
-// An innermost stride of 16 bytes or more halves the rate of that interface (engine-isa.md 6.4).
+// An innermost stride of 16 bytes or more halves the rate of that interface
+// (spec/engine-isa.md 6.4).
 uint64_t EngineTiming::strided(const TensorOperand& operand, uint64_t cycles) const {
   const auto step = static_cast<uint64_t>(std::abs(static_cast<int>(operand.dims[0].step)));
   const bool penalty =
@@ -61,7 +62,7 @@ InstructionTime EngineTiming::tensor_copy(const isa::TensorCopy& op) const {
   const bool both_sbuf = in_sbuf(op.dst) && in_sbuf(op.src);
   const unsigned widest =
       std::max(isa::data_type_bytes(op.dst.dtype), isa::data_type_bytes(op.src.dtype));
-  // Performance modes of the Vector engine (engine-isa.md 6.3).
+  // Performance modes of the Vector engine (spec/engine-isa.md 6.3).
   if (engine_ == contract::kDve && gen_ != contract::Gen::kV2) {
     if (is_16_bit_float(op.dst.dtype) && is_16_bit_float(op.src.dtype)) {
       const bool packed = contiguous(op.dst) && contiguous(op.src);

@@ -1,6 +1,6 @@
 // How long a compute-engine instruction occupies its engine (initiation interval) and how long its
-// result takes. Source of truth: timing.md 1 to 4, engine-isa.md 6. Approximate by nature; each
-// number is a parameter of hw/params.h.
+// result takes. Source of truth: spec/timing.md 1 to 4, spec/engine-isa.md 6. Approximate by
+// nature; each number is a parameter of hw/params.h.
 #pragma once
 
 #include <cstdint>

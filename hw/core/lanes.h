@@ -1,7 +1,8 @@
-// Arithmetic of one lane of a compute engine on packed elements. Source of truth: engine-isa.md 5.
-// Exact: inputs convert to float32, one operation in float32, one rounding (nearest even) to the
-// destination type; overflow to infinity where the format has one; float to integer saturates, NaN
-// gives 0. With an integer unit and integer types only, 32-bit integer arithmetic that wraps.
+// Arithmetic of one lane of a compute engine on packed elements. Source of truth:
+// spec/engine-isa.md 5. Exact: inputs convert to float32, one operation in float32, one rounding
+// (nearest even) to the destination type; overflow to infinity where the format has one; float to
+// integer saturates, NaN gives 0. With an integer unit and integer types only, 32-bit integer
+// arithmetic that wraps.
 #pragma once
 
 #include <cstddef>

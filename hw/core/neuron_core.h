@@ -1,6 +1,7 @@
 // One NeuronCore as software sees it through registers: five sequencers, semaphores and events.
-// Source of truth: docs/hardware-contract.md 1 to 3, hw-registers.md 4 and 6. SBUF and PSUM belong
-// to the fabric. NeuronCores of a chip share one target socket; a core is made on first touch.
+// Source of truth: docs/hardware-contract.md 1 to 3, spec/hw-registers.md 4 and 6. SBUF and PSUM
+// belong to the fabric. NeuronCores of a chip share one target socket; a core is made on first
+// touch.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,6 @@
-// PE-array activity counters of the NeuronCores of a chip. Source of truth: hw-registers.md 2.7,
-// data/regs/pe_v2.json and pe_v3.json; unit and start: docs/hardware-contract.md.
+// PE-array activity counters of the NeuronCores of a chip. Source of truth:
+// spec/hw-registers.md 2.7, data/regs/pe_v2.json and pe_v3.json; unit and start:
+// docs/hardware-contract.md.
 // Exact: registers; idle cycles, from simulated time when they are read. No instruction that uses
 // the array executes yet, so the active counters stay zero. The two halves of a counter are two
 // reads; nothing is latched.

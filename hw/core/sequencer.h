@@ -1,6 +1,6 @@
 // One compute engine's sequencer: fetches records from device memory, waits on semaphores of its
 // NeuronCore, executes, updates semaphores. Source of truth: docs/hardware-contract.md 3,
-// data/regs/engine.json, data/isa; times: engine-isa.md 6.1, timing.md 2.
+// data/regs/engine.json, data/isa; times: spec/engine-isa.md 6.1, spec/timing.md 2.
 // Exact: order of one instruction, register values, errors, notifications. Approximate: durations.
 //
 // Model: instructions issue in order. A control instruction occupies the sequencer for its time and

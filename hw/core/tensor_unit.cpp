@@ -14,7 +14,7 @@ using isa::TensorOperand;
 
 namespace {
 
-// engine-isa.md 3 rule 5.
+// spec/engine-isa.md 3 rule 5.
 constexpr uint64_t kMaxSbufElements = 65536;
 constexpr uint64_t kMaxPsumElements = 4096;
 

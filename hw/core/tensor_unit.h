@@ -1,5 +1,5 @@
 // Executes tensor instructions on SBUF and PSUM of one NeuronCore: access patterns, bounds, data
-// types. Source of truth: engine-isa.md 3, 5 and 10, docs/hardware-contract.md 1.
+// types. Source of truth: spec/engine-isa.md 3, 5 and 10, docs/hardware-contract.md 1.
 // Exact: results, bit for bit: inputs convert to float32, one operation, one rounding to the
 // destination type; copies of equal types move bits; GpSimd computes integers of up to 32 bits as
 // integers. Stochastic rounding is not modelled.

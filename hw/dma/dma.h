@@ -1,6 +1,6 @@
 // All DMA engines of one chip with their register windows: UDMA units, SDMA wrappers (configuration
 // and DMA-trace notification registers), error triggers, and the doorbell broadcast windows.
-// Source: hw-registers.md 2.3, 2.4, 3; docs/hardware-contract.md 6. Engines are made on first
+// Source: spec/hw-registers.md 2.3, 2.4, 3; docs/hardware-contract.md 6. Engines are made on first
 // touch.
 //
 // SDMA wrappers and error triggers are storage: no documented effect depends on them but the v2
@@ -43,7 +43,7 @@ class Dma : public BusTarget {
 
   uint32_t engines() const { return static_cast<uint32_t>(engines_.size()); }
   UdmaEngine& engine(uint32_t e);
-  // Device or core reset (hw-registers.md 8).
+  // Device or core reset (spec/hw-registers.md 8).
   void reset_engine(uint32_t e);
   void reset();
   // A link is up again: what has had no answer is tried once more.

@@ -1,5 +1,6 @@
 // One DMA packet as the engine sees it after descriptor prefetch: what it reads, what it writes,
-// how many descriptors it consumes. Source: hw-registers.md 3.5, 3.6; docs/hardware-contract.md 6.
+// how many descriptors it consumes. Source: spec/hw-registers.md 3.5, 3.6;
+// docs/hardware-contract.md 6.
 #pragma once
 
 #include <array>
@@ -10,8 +11,8 @@
 
 namespace hw {
 
-// Cause bits of the secondary interrupt groups (hw-registers.md 3.9), as the engine raises them. An
-// address that answers with an error is an AXI response error (3.6).
+// Cause bits of the secondary interrupt groups (spec/hw-registers.md 3.9), as the engine raises
+// them. An address that answers with an error is an AXI response error (3.6).
 namespace m2s_cause {
 constexpr uint32_t kStreamResponse = 1u << 2;  // here: an operation word that is not modelled
 constexpr uint32_t kDataRead = 1u << 8;

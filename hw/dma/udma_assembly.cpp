@@ -1,4 +1,5 @@
-// Descriptor fetch, packet assembly and checks of the UDMA engine (hw-registers.md 3.5, 3.6, 3.9).
+// Descriptor fetch, packet assembly and checks of the UDMA engine (spec/hw-registers.md 3.5, 3.6,
+// 3.9).
 #include <algorithm>
 #include <cstring>
 
@@ -187,7 +188,7 @@ UdmaEngine::Assembly UdmaEngine::assemble_rx(Queue& queue, uint32_t offset, Pack
       const uint32_t of_copy = (left - 1) % (packet.bytes / packet.copies) + 1;
       if (desc::length(d.w0) > of_copy) return fail(packet, kS2m, s2m_cause::kLengthMismatch);
     }
-    // Strong-order writes act as a barrier on that write (hw-registers.md 3.6 rule 12).
+    // Strong-order writes act as a barrier on that write (spec/hw-registers.md 3.6 rule 12).
     packet.write_barrier |= (d.w0 & desc::kStrongOrder) != 0 && !context_.fabric.address_map().v2();
     if ((d.w0 & kDualBuffer) != 0) {
       context_.log.count("udma", AccessLog::Kind::kUnsupported, "second buffer of a descriptor",

@@ -1,5 +1,5 @@
 // One DMA engine: a UDMA unit (M2S half, S2M half, interrupt groups), 16 queue pairs.
-// Source: hw-registers.md 3; docs/hardware-contract.md 6; timing.md 5.
+// Source: spec/hw-registers.md 3; docs/hardware-contract.md 6; spec/timing.md 5.
 //
 // Exact: registers, ring pointers and ids, doorbells, packet shapes, barriers, error causes, order.
 // Approximate: time. The engine moves one packet at a time; a packet starts when the one before has

@@ -1,4 +1,4 @@
-// Registers and queue state of the UDMA engine (hw-registers.md 3.2 to 3.4, 3.7, 3.9).
+// Registers and queue state of the UDMA engine (spec/hw-registers.md 3.2 to 3.4, 3.7, 3.9).
 #include <algorithm>
 
 #include "hw/dma/udma_engine.h"
@@ -8,14 +8,14 @@ namespace hw {
 namespace udma = contract::udma;
 
 namespace {
-// Descriptors that prefetch may hold ahead of execution (hw-registers.md 3.6 rule 3).
+// Descriptors that prefetch may hold ahead of execution (spec/hw-registers.md 3.6 rule 3).
 constexpr uint32_t kPrefetchDepth = 128;
 constexpr size_t kManyArrivals = 64;        // that are over and still in the list
 constexpr uint32_t kIndexMask = 0xFF'FFFF;  // 24-bit indices and counts
 constexpr uint32_t kPrimaryD = 3;           // summarises the secondary groups (3.9)
 constexpr uint32_t kPrimaryDFirstBit = 8;
 constexpr uint32_t kLenCfg = 0x010F'FFFF;
-// A packet's M2S descriptors are held in the prefetch buffer (hw-registers.md 3.5).
+// A packet's M2S descriptors are held in the prefetch buffer (spec/hw-registers.md 3.5).
 constexpr uint32_t kMaxTxDescriptors = 128;
 constexpr uint32_t kChangeNormal = 1;
 constexpr uint32_t kChangeDisable = 2;

@@ -1,7 +1,7 @@
 // The ways between the chips of a machine: links with a class rate per direction, switches with a
 // port per member and direction, and the cables behind the inter-server windows of v3 and v4.
-// Source: platforms.md 6 and 7, collectives.md 2.3, hw-registers.md 9.2, 9.5; which way is taken:
-// hw/link/router.h.
+// Source: spec/platforms.md 6 and 7, spec/collectives.md 2.3, spec/hw-registers.md 9.2, 9.5; which
+// way is taken: hw/link/router.h.
 //
 // Exact: which chip a window leads to; what peers read and write; bytes per link. Approximate:
 // time. A transfer occupies every direction of its way at once, as long as the slowest takes, and

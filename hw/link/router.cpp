@@ -17,7 +17,8 @@ constexpr uint64_t kUnreached = ~uint64_t{0};
 
 constexpr uint64_t kMostPlaces = 1 << 20;
 constexpr uint32_t kPlane = 4;  // chips per side of the plane that the table is for
-// collectives.md 2.7.1, by displacement (rows, columns): N, S: row -1, +1; W, E: column -1, +1.
+// spec/collectives.md 2.7.1, by displacement (rows, columns): N, S: row -1, +1; W, E: column -1,
+// +1.
 constexpr const char* kMoves[kPlane][kPlane] = {{"", "E", "WW", "W"},
                                                 {"S", "ES", "WWS", "WS"},
                                                 {"NN", "ENN", "SSEE", "SSW"},

@@ -1,10 +1,10 @@
-// Which way a transfer takes from chip to chip. Source: collectives.md 2.7.1, platforms.md 7.6; the
-// hardware's choices are not published.
+// Which way a transfer takes from chip to chip. Source: spec/collectives.md 2.7.1,
+// spec/platforms.md 7.6; the hardware's choices are not published.
 //
 // A way is a list of vertices: chips by number, then switches (number of chips + index). Rules:
 //   kTorus     dimension by dimension, last first, each the shorter way round; half way round, even
 //              coordinates go up and odd ones down, which loads both directions equally. In a plane
-//              of 4 x 4 the table of collectives.md 2.7.1 instead, then the outer dimensions.
+//              of 4 x 4 the table of spec/collectives.md 2.7.1 instead, then the outer dimensions.
 //   kSwitched  a common switch of level 1, else of level 2, else a direct link, else a level-2
 //              switch to a chip with a direct link to the destination. Of several such switches the
 //              first one, or (kSpread) they take turns by source + destination.

@@ -13,7 +13,7 @@ namespace {
 
 // Serial numbers only have to be unique, above 15 (9.4 step 5), and none of those below.
 constexpr uint64_t kSerialBase = 0x0001'0000'0000'1000;
-// hw-registers.md 7.2: drivers take these low words for "not ready".
+// spec/hw-registers.md 7.2: drivers take these low words for "not ready".
 constexpr uint32_t kNotSerials[] = {0, 0xDEAD'BEEF};
 // 9.6: drivers know these chips and override what they say of themselves.
 constexpr uint64_t kKnownSerials[] = {0xF158'12E4'F3DC'642C, 0x51F8'4556'B473'EA1C,
@@ -132,7 +132,7 @@ Management::Hooks Chip::management_hooks() {
           [this](uint32_t nc, uint32_t duty) { throttled(nc, duty); }};
 }
 
-// hw-registers.md 1.2: two on v3 and v4, but one for the driver of an emulator or QEMU.
+// spec/hw-registers.md 1.2: two on v3 and v4, but one for the driver of an emulator or QEMU.
 uint32_t Chip::dies() const {
   const uint8_t revision = context_.params.revision;
   const bool model = revision == Endpoint::kQemuRevision || revision == kEmulatorRevision;
@@ -229,7 +229,7 @@ void Chip::connect() {
   if (!ok) throw std::logic_error("register windows of " + label_ + " overlap");
 }
 
-// hw-registers.md 8.4. HBM, SBUF, PSUM, misc RAM and configuration space keep their content.
+// spec/hw-registers.md 8.4. HBM, SBUF, PSUM, misc RAM and configuration space keep their content.
 void Chip::reset(const firmware::mgmt::ResetScope& scope) {
   const contract::AddressMap& map = address_map();
   for (uint32_t n = 0; n < map.ncs(); ++n) {

@@ -11,7 +11,7 @@ namespace hw {
 
 namespace {
 
-constexpr uint32_t kNotReady = 0xDEAD'BEEF;  // hw-registers.md 7.3
+constexpr uint32_t kNotReady = 0xDEAD'BEEF;  // spec/hw-registers.md 7.3
 constexpr size_t kWords = contract::kMiscRamBytes / 4;
 
 // Words that the register map names.

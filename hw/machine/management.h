@@ -1,5 +1,5 @@
 // Management controller of a chip: misc RAM, mailbox doorbell, reset, QEMU reset register. Source
-// of truth: hw-registers.md 7, 8. Runs firmware/mgmt. A reset stops the blocks at once and is
+// of truth: spec/hw-registers.md 7, 8. Runs firmware/mgmt. A reset stops the blocks at once and is
 // acknowledged mgmt.reset_us later; a mailbox message takes no time.
 //
 // Exact: all words. Naturally aligned words and runs of them can be read and written; anything else

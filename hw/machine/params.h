@@ -19,7 +19,7 @@ constexpr uint32_t kNoNeighbour = ~0u;
 
 struct ChipParams {
   contract::Gen gen = contract::Gen::kV2;
-  uint16_t device_id = 0x7164;          // hw-registers.md 1.1
+  uint16_t device_id = 0x7164;          // spec/hw-registers.md 1.1
   uint32_t routing_id = 0;              // word 0x24 of the misc RAM
   uint64_t serial = 0;                  // 0: made from the chip's number
   uint32_t sizes = 0;                   // word 0x30: instance and partition
@@ -29,7 +29,7 @@ struct ChipParams {
   std::optional<uint32_t> api_version;  // of the firmware; default: by generation
   firmware::mgmt::Health health;        // faults to start with
   bool unreadable_in_reset = false;     // misc RAM reads 0xDEADBEEF during a device reset
-  // Chips behind the inter-server windows 0 to 3 (v3, v4; hw-registers.md 9.2).
+  // Chips behind the inter-server windows 0 to 3 (v3, v4; spec/hw-registers.md 9.2).
   std::array<uint32_t, contract::kNeighbourWindows> neighbours{kNoNeighbour, kNoNeighbour,
                                                                kNoNeighbour, kNoNeighbour};
 };

@@ -96,8 +96,8 @@ Location Fabric::locate_register(uint64_t address) const {
   return {windows_[i].space, static_cast<uint32_t>(i), offset, windows_[i].size - offset};
 }
 
-// The low 50 bits go out unchanged (hw-registers.md 9.2), but the neighbour's host memory is not
-// reached: a host is open to its own devices only.
+// The low 50 bits go out unchanged (spec/hw-registers.md 9.2), but the neighbour's host memory is
+// not reached: a host is open to its own devices only.
 Location Fabric::locate_neighbour(uint64_t address) const {
   const AddressMap& map = params_.map;
   const uint64_t local = AddressMap::neighbour_local(address);

@@ -1,5 +1,5 @@
 // One chip's on-chip fabric: decodes device addresses and leads every access to what stands there.
-// Source: hw-registers.md 2 and docs/hardware-contract.md 1.
+// Source: spec/hw-registers.md 2 and docs/hardware-contract.md 1.
 //
 //   control plane  read, write, read32, write32: immediate; false is a bus error
 //   data plane     direct: pointer to a contiguous range of plain memory
@@ -10,7 +10,7 @@
 // one domain, and each ordered pair of domains has one resource; so has each direction between the
 // dies of v3 and v4 (two S-engines each). A DMA engine sits in the domain of its core, the
 // host-copy engines in none. A link that belongs to an S-engine begins and ends in its domain;
-// others cross nothing. SBUF and PSUM bandwidth is not modelled (20 times HBM, timing.md 6).
+// others cross nothing. SBUF and PSUM bandwidth is not modelled (20 times HBM, spec/timing.md 6).
 #pragma once
 
 #include <array>

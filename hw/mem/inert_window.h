@@ -1,5 +1,5 @@
 // A window that is known but not modelled: reads 0, ignores writes of any size, and is counted by
-// name. Source: hw-registers.md 2.4, 6.3 (a driver may copy "programs" into such windows).
+// name. Source: spec/hw-registers.md 2.4, 6.3 (a driver may copy "programs" into such windows).
 #pragma once
 
 #include <cstring>

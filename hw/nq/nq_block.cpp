@@ -31,7 +31,7 @@ const RegTable<NqBlock>& NqBlock::table() {
   return t;
 }
 
-// A driver writes base, then size (hw-registers.md 5.3): a ring starts anew with its size.
+// A driver writes base, then size (spec/hw-registers.md 5.3): a ring starts anew with its size.
 void NqBlock::write_size(uint32_t set, uint32_t value) {
   set_value(nq::kSet + nq::kSetSize, value, set);
   Ring& ring = rings_[set];

@@ -1,5 +1,5 @@
 // Notification queue block: 96 register sets, each a ring in host memory or HBM that the hardware
-// writes. Source of truth: hw-registers.md 5.2, docs/hardware-contract.md 4, notification.h.
+// writes. Source of truth: spec/hw-registers.md 5.2, docs/hardware-contract.md 4, notification.h.
 // Exact: registers, entry layout, phase, overwriting of full rings. Approximate: the time from
 // event to entry (nq.entry_ns). The consumer's position is unknown to hardware. A ring's base takes
 // effect with its size: while a driver programs a new ring over the old one, entries go to the old.

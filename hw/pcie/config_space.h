@@ -1,6 +1,7 @@
 // PCI configuration space of one function: type 0 header, BARs, PCI Express capability.
-// Source of truth: hw-registers.md 1. Class code, subsystem ids and capabilities are unspecified
-// there; class 0x12 (processing accelerator) and a plain endpoint capability are our choice.
+// Source of truth: spec/hw-registers.md 1. Class code, subsystem ids and capabilities are
+// unspecified there; class 0x12 (processing accelerator) and a plain endpoint capability are our
+// choice.
 #pragma once
 
 #include <array>

@@ -9,7 +9,7 @@ namespace hw {
 
 namespace {
 
-constexpr uint16_t kVendorId = 0x1D0F;  // hw-registers.md 1.1
+constexpr uint16_t kVendorId = 0x1D0F;  // spec/hw-registers.md 1.1
 constexpr uint64_t kPage = 4096;
 
 constexpr uint64_t kSmallHbmBar = 512ull << 20;  // beside 1 GiB of registers below 4 GiB
@@ -21,7 +21,7 @@ uint32_t prefetchable(pcie::BarLayout layout, int hbm_bar) {
 }
 
 // With the QEMU revision a v3 or v4 driver takes a quarter of BAR4 for the size of a stack and for
-// the distance between stacks (hw-registers.md 1.2); then all of it must be populated.
+// the distance between stacks (spec/hw-registers.md 1.2); then all of it must be populated.
 uint64_t hbm_stride(const Endpoint::Params& params, const contract::AddressMap& map) {
   uint64_t stride = map.bar4_stride();
   if (map.v2() || params.revision != Endpoint::kQemuRevision) return stride;

@@ -1,8 +1,8 @@
 // PCIe endpoint of one chip: configuration space, register BAR, HBM BAR. Source of truth:
-// hw-registers.md 0.2, 1 and 2; arch/pcie/pcie.h. Exact: what software reads back. An access takes
-// no simulated time, but for those to blocks that others wrote. Without memory decode all BAR
+// spec/hw-registers.md 0.2, 1 and 2; arch/pcie/pcie.h. Exact: what software reads back. An access
+// takes no simulated time, but for those to blocks that others wrote. Without memory decode all BAR
 // accesses are ignored (a driver writes registers after it has disabled the device,
-// hw-registers.md 10.7); without bus mastering an access to host memory is a bus error.
+// spec/hw-registers.md 10.7); without bus mastering an access to host memory is a bus error.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class EndpointOwner {
 
 class Endpoint final : public pcie::Device {
  public:
-  static constexpr uint8_t kQemuRevision = 0xFF;  // hw-registers.md 1.2
+  static constexpr uint8_t kQemuRevision = 0xFF;  // spec/hw-registers.md 1.2
 
   struct Params {
     std::string name = "d0";

@@ -1,5 +1,5 @@
 // 256 semaphores and 256 events of a NeuronCore or CC-core, with their five aliases.
-// Source of truth: hw-registers.md 4, docs/hardware-contract.md 2.
+// Source of truth: spec/hw-registers.md 4, docs/hardware-contract.md 2.
 // Exact: aliases, wrap-around, signed comparison, reads of write aliases and gaps (0). As in every
 // register block, only naturally aligned words reach anything; the gap between events and
 // semaphores (a driver writes event 256) is counted as unknown, writes of the read alias as denied.

@@ -1,7 +1,7 @@
-// How ranks meet (collectives.md 4.2, nrt-api.md 10): rank 0 listens, the others connect, everyone
-// gets the table of all; then all-gathers of small blobs and barriers. Ranks may be threads of one
-// process or processes. One background thread per rank does the I/O: open() and post() never wait
-// for peers, so one thread can register several ranks one after the other.
+// How ranks meet (spec/collectives.md 4.2, spec/nrt-api.md 10): rank 0 listens, the others connect,
+// everyone gets the table of all; then all-gathers of small blobs and barriers. Ranks may be
+// threads of one process or processes. One background thread per rank does the I/O: open() and
+// post() never wait for peers, so one thread can register several ranks one after the other.
 // Cost: one connection per rank, to the root. An all-gather is one message of each rank to the root
 // and one back with all contributions; ranks in the root's process get them by reference.
 // A rank that vanishes, breaks the protocol, or does not fit (another world, a number that is

@@ -14,7 +14,7 @@
 
 namespace ccl::wire {
 
-constexpr uint32_t kMagic = 0x4E43434F;  // collectives.md 4.2
+constexpr uint32_t kMagic = 0x4E43434F;  // spec/collectives.md 4.2
 constexpr uint32_t kVersion = 3;
 constexpr uint32_t kMaxPayload = 16u << 20;  // of a message to the root
 constexpr uint32_t kMaxGathered = 1u << 30;  // of one from the root

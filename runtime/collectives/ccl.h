@@ -1,6 +1,7 @@
 // The collectives library towards the runtime: one call turns a collective into what one rank must
 // load: DMA rings, CC programs, semaphores. Pure: no device, no allocation on devices, no sockets
-// (those are in bootstrap.h). Source of truth: collectives.md 2, 3; docs/hardware-contract.md 5, 6.
+// (those are in bootstrap.h). Source of truth: spec/collectives.md 2, 3;
+// docs/hardware-contract.md 5, 6.
 //
 // Use by the runtime, per (stream, group, equal operation):
 //   1. needs() tells what to allocate: channel buffer, semaphores;
@@ -31,7 +32,8 @@ namespace ccl {
 
 struct Overrides;  // schedule/select.h
 
-constexpr uint32_t kMaxCcCores = 4;                         // of one stream (collectives.md 3.3)
+// of one stream (spec/collectives.md 3.3)
+constexpr uint32_t kMaxCcCores = 4;
 constexpr uint32_t kSemaphores = contract::sem::kIncCount;  // of a CC-core
 
 // A CC-core of the stream as one operation sees it. Semaphores are numbers in its block.

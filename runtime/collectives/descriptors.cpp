@@ -128,7 +128,7 @@ void Descriptors::add_signals(EngineRing* ring, const std::vector<uint64_t>& sig
 }
 
 void Descriptors::add(const Transfer& transfer) {
-  // The whole packet, all sources together, is limited (hw-registers.md 3.5).
+  // The whole packet, all sources together, is limited (spec/hw-registers.md 3.5).
   uint32_t limit = packet_bytes_;
   if (!is_copy(transfer)) {
     const uint32_t whole = desc::kMaxPacketBytes / static_cast<uint32_t>(transfer.sources.size());

@@ -1,4 +1,4 @@
-// How channels and events map to engines, CC-cores and semaphores (collectives.md 3.3, 3.4).
+// How channels and events map to engines, CC-cores and semaphores (spec/collectives.md 3.3, 3.4).
 #include <algorithm>
 #include <numeric>
 

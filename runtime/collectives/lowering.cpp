@@ -1,4 +1,4 @@
-// From a schedule to one rank's CC programs and DMA rings (collectives.md 3.1, 3.5; hardware
+// From a schedule to one rank's CC programs and DMA rings (spec/collectives.md 3.1, 3.5; hardware
 // contract 5, 6). The first CC-core of the stream takes the trigger and triggers the others; each
 // issues the steps of its channels in the order of the list, each step when its waits are over, and
 // tells the first at the end, which completes the operation. Steps signal by DMA writes to the

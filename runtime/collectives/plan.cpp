@@ -1,4 +1,4 @@
-// From a request to a lowered operation: checks, aliases (collectives.md 1.3), schedule.
+// From a request to a lowered operation: checks, aliases (spec/collectives.md 1.3), schedule.
 #include <set>
 
 #include "runtime/collectives/ccl.h"

@@ -1,4 +1,4 @@
-// NEURON_RT_ROOT_COMM_ID (nrt-api.md 10.2).
+// NEURON_RT_ROOT_COMM_ID (spec/nrt-api.md 10.2).
 #include <arpa/inet.h>
 
 #include <algorithm>

@@ -38,7 +38,7 @@ base::Status validate_roles(const OpRequest& r, uint32_t ranks) {
   return {};
 }
 
-// Tensors in SBUF (collectives.md 1.3).
+// Tensors in SBUF (spec/collectives.md 1.3).
 base::Status validate_rows(const OpRequest& r, uint64_t element) {
   if (r.input_rows.contiguous() && r.output_rows.contiguous()) return {};
   if (r.input_rows.contiguous() || r.output_rows.contiguous()) {

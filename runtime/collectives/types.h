@@ -41,19 +41,19 @@ enum class Algorithm : uint8_t {
   kImported,  // from an MSCCL XML file
 };
 
-// NRT_STATUS values carried in Error::code (nrt-api.md 2.1, collectives.md 1.8).
+// NRT_STATUS values carried in Error::code (spec/nrt-api.md 2.1, spec/collectives.md 1.8).
 constexpr int kNrtFailure = 1;
 constexpr int kNrtInvalid = 2;
 constexpr int kNrtResource = 4;
 constexpr int kNrtTimeout = 5;
-constexpr int kNrtUnsupported = kNrtInvalid;  // collectives.md 1.2: what is absent is refused
+constexpr int kNrtUnsupported = kNrtInvalid;  // spec/collectives.md 1.2: what is absent is refused
 
 const char* to_string(OpKind kind);     // "all_reduce", "all_gather", "all_to_all", ...
 const char* to_string(Algorithm algo);  // names of reports: "ring", "mesh", "rdh", "kangaring",
                                         // "hier", "flatring", "tree", "pairwise", "msccl"
 
-// Where the bytes of a tensor in SBUF lie (collectives.md 1.3): in rows, one per partition; behind
-// the last partition the next column of rows begins. No row bytes: the tensor is contiguous.
+// Where the bytes of a tensor in SBUF lie (spec/collectives.md 1.3): in rows, one per partition;
+// behind the last partition the next column of rows begins. No row bytes: the tensor is contiguous.
 struct SbufRows {
   uint64_t bytes = 0;  // of a row
   uint32_t partitions = 1;
@@ -67,7 +67,7 @@ struct SbufRows {
 };
 bool operator==(const SbufRows& a, const SbufRows& b);
 
-// One collective as the program states it (sizes per rank; collectives.md 1.1).
+// One collective as the program states it (sizes per rank; spec/collectives.md 1.1).
 struct OpRequest {
   OpKind kind = OpKind::kAllReduce;
   DType dtype = DType::kInvalid;
@@ -79,12 +79,12 @@ struct OpRequest {
   uint32_t root = 0;  // index in the group: broadcast, reduce
   // Permutes: {source, target}, indices in the group, each at most once as source and as target.
   std::vector<std::pair<uint32_t, uint32_t>> pairs;
-  // Variable sizes: the metadata tensor has the rows of collectives.md 1.4.
+  // Variable sizes: the metadata tensor has the rows of spec/collectives.md 1.4.
   bool receive_counts_known = false;   // row 2 is left alone
   bool receive_displacements = false;  // there is a row 3
 };
 
-// Lengths and places come from a metadata tensor (collectives.md 1.4).
+// Lengths and places come from a metadata tensor (spec/collectives.md 1.4).
 bool variable_size(OpKind kind);
 // Its bytes; 0 for other operations.
 uint64_t metadata_bytes(const OpRequest& request, uint32_t ranks);
@@ -100,8 +100,8 @@ constexpr uint64_t report_size(const OpRequest& r) {
 // Checks sizes, dtype and reduction against the group size; Error::code is an NRT_STATUS.
 base::Status validate(const OpRequest& request, uint32_t ranks);
 
-// Checks the groups of one program (collectives.md 1.8, neff.md 4.6 C-11, C-12): unique ranks,
-// equal lengths, all below `world`.
+// Checks the groups of one program (spec/collectives.md 1.8, spec/neff.md 4.6 C-11, C-12): unique
+// ranks, equal lengths, all below `world`.
 base::Status validate_groups(const std::vector<std::vector<uint32_t>>& groups, uint32_t world);
 
 // Index of the list that contains `rank`, or the C-12 error (NRT_RESOURCE, public text).

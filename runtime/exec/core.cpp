@@ -19,9 +19,9 @@ namespace {
 // Entries of 32 bytes; an execution's own entries are few, a program's NOTIFYs may be many.
 constexpr uint32_t kQueueBytes = 256 * 1024;
 constexpr uint64_t kConstantBytes = 4096;
-constexpr uint32_t kMaxStreams = 4;                // collectives.md 1.8
-constexpr uint64_t kScratchpadPage = 64ull << 20;  // neff.md 3.13
-// Secondary groups A and B of the interrupt block (hw-registers.md 3.9).
+constexpr uint32_t kMaxStreams = 4;                // spec/collectives.md 1.8
+constexpr uint64_t kScratchpadPage = 64ull << 20;  // spec/neff.md 3.13
+// Secondary groups A and B of the interrupt block (spec/hw-registers.md 3.9).
 constexpr uint64_t kAbortMaskM2s = 0x3A030;
 constexpr uint64_t kAbortMaskS2m = 0x3A070;
 constexpr uint32_t kRingIdM2s = 1u << 17;

@@ -1,7 +1,8 @@
 // One logical NeuronCore owned by this process: one or two physical cores with their engines,
 // CC-cores and notification rings, the small resources that programs share on it, and which program
 // it is set up for. A "part" is a physical core of it, 0 or 1; all parts share one HBM.
-// Source of truth: docs/hardware-contract.md 3 to 7, platforms.md 4.1, collectives.md 3.3.
+// Source of truth: docs/hardware-contract.md 3 to 7, spec/platforms.md 4.1,
+// spec/collectives.md 3.3.
 #pragma once
 
 #include <array>
@@ -107,7 +108,7 @@ class Core {
   bool own_barrier_cc() const { return barrier_cc_.has_value(); }
   uint32_t streams() const;
   // Indices in cc_cores() of a stream when `streams_used` of them are in use: one each for the
-  // streams above 0, the rest for stream 0 (collectives.md 3.3).
+  // streams above 0, the rest for stream 0 (spec/collectives.md 3.3).
   std::vector<uint32_t> stream_cc(uint32_t stream, uint32_t streams_used) const;
 
   // Device address of a 4-byte word that holds 1.

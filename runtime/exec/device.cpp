@@ -15,11 +15,12 @@
 namespace nrt {
 namespace {
 
-constexpr size_t kReadBatch = 64;    // the driver refuses more than 100 (driver-ioctl.md 3.2.1)
-constexpr size_t kWriteBatch = 512;  // bounds the driver's temporary copy
-constexpr uint64_t kCopyBatch = 1ull << 30;  // ndl-api.md 3.4: keep requests below 4 GiB
+// the driver refuses more than 100 (spec/driver-ioctl.md 3.2.1)
+constexpr size_t kReadBatch = 64;
+constexpr size_t kWriteBatch = 512;          // bounds the driver's temporary copy
+constexpr uint64_t kCopyBatch = 1ull << 30;  // spec/ndl-api.md 3.4: keep requests below 4 GiB
 
-// Counter of the datastore for a status, or -1 (nrt-api.md 2.3).
+// Counter of the datastore for a status, or -1 (spec/nrt-api.md 2.3).
 int counter_of(int status) {
   switch (status) {
     case NRT_SUCCESS:

@@ -1,5 +1,5 @@
 // One opened device and its memory, through the driver library only.
-// Source of truth: ndl-api.md 3.2 to 3.4, docs/hardware-contract.md 1.
+// Source of truth: spec/ndl-api.md 3.2 to 3.4, docs/hardware-contract.md 1.
 #pragma once
 
 #include <sys/types.h>
@@ -42,7 +42,8 @@ class Device {
   std::vector<uint32_t> neighbours() const;
   const contract::AddressMap& map() const { return map_; }
 
-  // One more result of this status on core `nc` in the counters that tools read (nrt-api.md 2.3).
+  // One more result of this status on core `nc` in the counters that tools read
+  // (spec/nrt-api.md 2.3).
   void count_status(uint32_t nc, int status);
 
   // In order, in as few requests as possible.

@@ -15,7 +15,7 @@
 // picoseconds of the device clock; nc_timestamp_ns is the same value divided by 1000.
 // "op_index" counts the collectives of the program in issue order, from 0.
 //
-// Source of truth: docs/hardware-contract.md 4 and 5, nrt-api.md 15. Exact: the time stamps.
+// Source of truth: docs/hardware-contract.md 4 and 5, spec/nrt-api.md 15. Exact: the time stamps.
 #pragma once
 
 #include <cstdint>

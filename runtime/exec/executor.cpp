@@ -25,10 +25,10 @@ using Clock = std::chrono::steady_clock;
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
 // What a peer did before it vanished may still have to arrive.
 constexpr uint64_t kSecondsAlone = 2;
-// Of a program without a time limit when the runtime is closed (nrt-api.md 4.3: drained or
+// Of a program without a time limit when the runtime is closed (spec/nrt-api.md 4.3: drained or
 // aborted).
 constexpr uint64_t kSecondsAtClose = 5;
-constexpr uint32_t kAborted = 3;  // driver-ioctl.md 3.5.1
+constexpr uint32_t kAborted = 3;  // spec/driver-ioctl.md 3.5.1
 
 constexpr const char* kEngineNames[contract::kEnginesPerNc] = {"pe", "act", "pool", "dve", "sp"};
 

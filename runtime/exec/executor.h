@@ -1,6 +1,6 @@
 // One execution of a program on its core: start the engines, collect notification entries until all
-// are at their end, turn failures into statuses (nrt-api.md 9, docs/hardware-contract.md 3 to 5).
-// The host only sleeps and reads memory while the device works; after seconds without an end it
+// are at their end, turn failures into statuses (spec/nrt-api.md 9, docs/hardware-contract.md 3 to
+// 5). The host only sleeps and reads memory while the device works; after seconds without an end it
 // looks at the DMA engines, because an aborted transfer posts nothing.
 #pragma once
 

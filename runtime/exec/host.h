@@ -1,5 +1,5 @@
-// This host as its ranks describe it to others. Source of truth: ndl-api.md 3.11,
-// collectives.md 4.1.
+// This host as its ranks describe it to others. Source of truth: spec/ndl-api.md 3.11,
+// spec/collectives.md 4.1.
 #pragma once
 
 #include "base/error.h"

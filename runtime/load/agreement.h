@@ -1,6 +1,6 @@
-// What the programs of all ranks must have in common (neff.md C-13): ranks whose collectives differ
-// would wait for each other on the devices for ever. Each rank sums its program up; a fingerprint
-// tells whether anything differs, the summaries themselves tell what.
+// What the programs of all ranks must have in common (spec/neff.md C-13): ranks whose collectives
+// differ would wait for each other on the devices for ever. Each rank sums its program up; a
+// fingerprint tells whether anything differs, the summaries themselves tell what.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Third phase of a program's collectives (collective_program.h): what the rank has for its peers.
 // Once all ranks of the world are known, it chooses algorithms and takes what they need: semaphores
 // of the CC-cores, channel buffers, memory for blocks. So one thread may load several ranks one
-// after the other (nrt-api.md 10.3), and a lack of semaphores shows at the first execution.
+// after the other (spec/nrt-api.md 10.3), and a lack of semaphores shows at the first execution.
 // Given back at the end; peers reach into it as long as the program runs.
 #pragma once
 

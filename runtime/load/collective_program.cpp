@@ -12,7 +12,7 @@ namespace nrt {
 namespace {
 
 constexpr size_t kMaxLanes = 8;       // half of the queues stay with the program
-constexpr size_t kMaxGroupSets = 16;  // collectives.md 1.8
+constexpr size_t kMaxGroupSets = 16;  // spec/collectives.md 1.8
 
 base::Result<ccl::OpKind> kind_of(const neff::CollectiveOp& op) {
   using neff::CollectiveType;
@@ -88,7 +88,7 @@ base::Result<ccl::OpRequest> request_of(const neff::CollectiveOp& op) {
 
 using Pairs = std::vector<std::pair<uint32_t, uint32_t>>;
 
-// Explicit permutes are closed circles (collectives.md 1.5); a send needs no answer.
+// Explicit permutes are closed circles (spec/collectives.md 1.5); a send needs no answer.
 base::Status check_circles(const Pairs& pairs) {
   std::set<uint32_t> sources;
   std::set<uint32_t> targets;
@@ -272,7 +272,7 @@ class Reader {
     return static_cast<uint32_t>(p_.groups.size() - 1);
   }
 
-  // The @complete update of the PTC2 as a store of the CC-core (neff.md 4.5, C-5).
+  // The @complete update of the PTC2 as a store of the CC-core (spec/neff.md 4.5, C-5).
   base::Result<ccl::Completion> completion_of(const neff::CollectiveOp& op) const {
     using contract::isa::UpdateOp;
     namespace sem = contract::sem;

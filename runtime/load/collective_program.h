@@ -1,5 +1,5 @@
 // First phase of a program's collectives: what the NEFF says, for one rank of a world. Nothing is
-// taken and nobody is asked, so it is pure (neff.md 4, collectives.md 1).
+// taken and nobody is asked, so it is pure (spec/neff.md 4, spec/collectives.md 1).
 //
 // The phases, each made from those before it and valid from then on:
 //   1. CollectiveProgram  what the program says                              at load

@@ -1,7 +1,7 @@
-// The collectives of one program on one core (neff.md 4.5, collectives.md 3.1), as the rest of the
-// runtime sees them: what each PTC2 is replaced by, the queues, the execution barrier, and what
-// runs for events. The work is done in phases, listed in collective_program.h: create() does those
-// that need no peer, finish() the rest at the first execution.
+// The collectives of one program on one core (spec/neff.md 4.5, spec/collectives.md 3.1), as the
+// rest of the runtime sees them: what each PTC2 is replaced by, the queues, the execution barrier,
+// and what runs for events. The work is done in phases, listed in collective_program.h: create()
+// does those that need no peer, finish() the rest at the first execution.
 // Own: operands that are inputs or outputs are exchanged once, so they must stay the same tensors.
 #pragma once
 

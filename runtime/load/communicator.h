@@ -1,5 +1,5 @@
 // The ranks of one world as seen by one core: rendezvous and host-side exchanges on top of the
-// collectives library's bootstrap (nrt-api.md 10). A world of one rank needs no peers.
+// collectives library's bootstrap (spec/nrt-api.md 10). A world of one rank needs no peers.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@ using contract::isa::Opcode;
 using contract::isa::UpdateOp;
 using contract::isa::WaitCond;
 
-constexpr uint64_t kProgramAlignment = 32 * 1024;  // neff.md 5.1
+constexpr uint64_t kProgramAlignment = 32 * 1024;  // spec/neff.md 5.1
 
 struct Signals {
   std::bitset<contract::sem::kIncCount> semaphores;

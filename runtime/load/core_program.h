@@ -1,5 +1,5 @@
 // One subgraph of a NEFF placed on one physical core of a logical core: variables in HBM, rings,
-// instruction streams. Source of truth: neff.md 1.9, 3, 3.15; nrt-api.md 6.
+// instruction streams. Source of truth: spec/neff.md 1.9, 3, 3.15; spec/nrt-api.md 6.
 // Missing (typed Unsupported): dynamic queue sets.
 #pragma once
 

@@ -291,7 +291,7 @@ base::Result<std::vector<DoorbellCounts>> lower_block(
 }
 
 uint32_t packet_bytes_from_environment() {
-  constexpr uint64_t kDefault = 4096;  // neff.md 3.5.3
+  constexpr uint64_t kDefault = 4096;  // spec/neff.md 3.5.3
   const uint64_t bytes =
       environment_number("NEURON_RT_DBG_DMA_PACKETIZATION_SIZE", kDefault, desc::kMaxLength);
   return static_cast<uint32_t>(std::max(bytes, kDefault));

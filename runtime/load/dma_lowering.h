@@ -1,12 +1,13 @@
-// From static DMA descriptions (neff.md 3) to descriptors of hardware rings. Pure: no device.
+// From static DMA descriptions (spec/neff.md 3) to descriptors of hardware rings. Pure: no device.
 //
 // A block's transfers are cut into pieces that are contiguous on both sides, dealt to the queues of
 // the set in equal, contiguous shares; every queue ends its part with a 4-byte write that
-// increments the completion semaphore, also when it moved nothing (neff.md 3.8). Packets hold
+// increments the completion semaphore, also when it moved nothing (spec/neff.md 3.8). Packets hold
 // pieces of up to NEURON_RT_DBG_DMA_PACKETIZATION_SIZE bytes. Descriptors that touch an input or
 // output are listed, because their addresses change with the tensors that are bound. Exact: bytes,
-// completion counts, order per queue. Own: the dealing, neff.md 3.8 leaves it open. Missing (typed
-// Unsupported): transpose, several source types in one reduction, an event on more than one queue.
+// completion counts, order per queue. Own: the dealing, spec/neff.md 3.8 leaves it open. Missing
+// (typed Unsupported): transpose, several source types in one reduction, an event on more than one
+// queue.
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,8 @@ base::Result<std::unique_ptr<LoadedProgram>> LoadedProgram::load(Core& core, nef
   return program;
 }
 
-// The first subgraph stands for the model (neff.md 2.9): the others may only share its tensors.
+// The first subgraph stands for the model (spec/neff.md 2.9): the others may only share its
+// tensors.
 base::Status LoadedProgram::check_parts() const {
   for (size_t i = 1; i < neff_.subgraphs.size(); ++i) {
     const neff::Subgraph& sg = neff_.subgraphs[i];
@@ -250,7 +251,7 @@ base::Status LoadedProgram::set_classes(const std::vector<const HardwareQueue*>&
   return core_.device().write_registers(writes);
 }
 
-// Tells other processes and tools which model is active (ndl-api.md 3.9).
+// Tells other processes and tools which model is active (spec/ndl-api.md 3.9).
 base::Status LoadedProgram::take_lock() {
   neuron_uuid uuid{};
   std::memcpy(uuid.value, neff_.header.uuid.data(), neff_.header.uuid.size());

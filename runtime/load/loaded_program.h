@@ -1,7 +1,8 @@
 // A NEFF placed on a logical core: one subgraph per physical core, and the collectives of the rank.
-// What nrt_load makes and the executor runs. Source of truth: neff.md 1.9, 3.15, 4.5; nrt-api.md 6.
-// Own: the collectives of a logical core are in the program of its first physical core; the other
-// core's engines start with the same barrier. Missing (typed Unsupported): PTC2 on the second core.
+// What nrt_load makes and the executor runs. Source of truth: spec/neff.md 1.9, 3.15, 4.5;
+// spec/nrt-api.md 6. Own: the collectives of a logical core are in the program of its first
+// physical core; the other core's engines start with the same barrier. Missing (typed Unsupported):
+// PTC2 on the second core.
 #pragma once
 
 #include <cstdint>

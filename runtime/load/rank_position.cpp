@@ -12,9 +12,9 @@ namespace nrt {
 namespace {
 
 constexpr uint8_t kRecordVersion = 2;
-constexpr uint32_t kMaxDevices = 64;   // of a host (ndl-api.md 3.1)
-constexpr uint32_t kChipsPerSled = 4;  // platforms.md 7.6
-constexpr uint32_t kZNodes = 4;        // platforms.md 7.5
+constexpr uint32_t kMaxDevices = 64;   // of a host (spec/ndl-api.md 3.1)
+constexpr uint32_t kChipsPerSled = 4;  // spec/platforms.md 7.6
+constexpr uint32_t kZNodes = 4;        // spec/platforms.md 7.5
 
 // The record, little endian; the rest is zero.
 enum Offset : size_t {
@@ -76,7 +76,7 @@ std::vector<uint32_t> expected_neighbours(ccl::Fabric fabric, uint32_t devices, 
 }
 
 // Its neighbours on the host, and those that follow from the numbering of platforms: the Z ring of
-// an UltraServer (platforms.md 7.5), the direct link between racks (7.6).
+// an UltraServer (spec/platforms.md 7.5), the direct link between racks (7.6).
 std::vector<uint32_t> linked_chips(const RankPosition& p) {
   std::vector<uint32_t> chips(p.neighbours.begin(), p.neighbours.begin() + p.neighbour_count);
   if (p.fabric == ccl::Fabric::kSwitched) {

@@ -1,7 +1,7 @@
 // Where ranks run: the record that each tells the others when they meet, and the group that
-// schedules are made for. Source of truth: collectives.md 1.8, 2.1, 4.1; platforms.md 7.
+// schedules are made for. Source of truth: spec/collectives.md 1.8, 2.1, 4.1; spec/platforms.md 7.
 // Own: the layout of the record. The numbering of cores on nodes 1 and 3 of a Trn2 UltraServer runs
-// the other way (collectives.md 2.4): the driver's map of cores has that in it, so `nc` is the
+// the other way (spec/collectives.md 2.4): the driver's map of cores has that in it, so `nc` is the
 // flipped one while `core` stays the number that the API uses; schedules know of cores, not of
 // `nc`.
 #pragma once
@@ -49,7 +49,7 @@ struct HostPlace {
 // Neighbours on the same host, by device number, tell which fabric this is; those that fit none of
 // the published ones make a graph.
 ccl::Fabric fabric_of(const HostPlace& host, uint32_t device, std::vector<uint32_t> neighbours);
-// Racks of sleds of four chips: two as soon as there are several nodes (platforms.md 7.6).
+// Racks of sleds of four chips: two as soon as there are several nodes (spec/platforms.md 7.6).
 uint32_t sleds_per_rack(const HostPlace& host);
 
 // The positions of all ranks of a world, by rank.

@@ -15,7 +15,7 @@ using contract::isa::Record;
 using contract::isa::UpdateOp;
 using contract::isa::WaitCond;
 
-constexpr uint64_t kTailIncrement = 0x38;  // hw-registers.md 3.4
+constexpr uint64_t kTailIncrement = 0x38;  // spec/hw-registers.md 3.4
 constexpr uint64_t kQueueStride = 0x1000;
 constexpr uint64_t kFirstQueue = 0x1000;
 

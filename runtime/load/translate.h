@@ -1,5 +1,5 @@
-// Rewrites one engine's program for execution (nrt-api.md 6.1, neff.md 3.1, 4.5, 5.4): pseudo
-// instructions become WRITEs to doorbells and to CC-core triggers, a prologue waits for the
+// Rewrites one engine's program for execution (spec/nrt-api.md 6.1, spec/neff.md 3.1, 4.5, 5.4):
+// pseudo instructions become WRITEs to doorbells and to CC-core triggers, a prologue waits for the
 // execution barrier and posts the start NOTIFY, and every HALT is preceded by the end NOTIFY. Pure.
 //
 // Rings are replayed, so what a queue consumes per execution must be known at load: a trigger that
@@ -63,7 +63,8 @@ base::Result<Translated> translate(const neff::EngineProgram& program,
 std::vector<bool> repeated_records(const neff::EngineProgram& program);
 
 // Doorbell writes for one trigger: `counts` per queue of the set, unit base addresses in `udma`.
-// All 16 engines with equal counts use the broadcast window. M2S rings first (hw-registers.md 3.6).
+// All 16 engines with equal counts use the broadcast window. M2S rings first
+// (spec/hw-registers.md 3.6).
 std::vector<StorePair> doorbells(const std::vector<DoorbellCounts>& counts,
                                  const std::vector<uint64_t>& udma, uint64_t broadcast,
                                  uint32_t queue);

@@ -1,5 +1,6 @@
-// Exported functions: option objects of inspection and continuous profiling (nrt-api.md 14). The
-// objects are complete; capturing profiles is Unsupported, because their file format is not public.
+// Exported functions: option objects of inspection and continuous profiling (spec/nrt-api.md 14).
+// The objects are complete; capturing profiles is Unsupported, because their file format is not
+// public.
 #include "runtime/nrt/exports.h"
 
 #include <algorithm>

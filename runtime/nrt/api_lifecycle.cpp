@@ -1,4 +1,4 @@
-// Exported functions: life cycle, versions, instance and topology (nrt-api.md 4, 5).
+// Exported functions: life cycle, versions, instance and topology (spec/nrt-api.md 4, 5).
 #include "runtime/nrt/exports.h"
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Exported functions: models, execution, host side of collectives (nrt-api.md 6, 9, 10).
+// Exported functions: models, execution, host side of collectives (spec/nrt-api.md 6, 9, 10).
 #include "runtime/nrt/exports.h"
 
 #include <algorithm>
@@ -58,7 +58,7 @@ base::Status load(nrt::Runtime& runtime, const void* bytes, size_t size, int32_t
   return {};
 }
 
-// 8-bit floats are reported as int8 (nrt-api.md 6.4).
+// 8-bit floats are reported as int8 (spec/nrt-api.md 6.4).
 nrt_dtype_t reported_dtype(const neff::TensorInfo& info) {
   if (!info.dtype) return NRT_DTYPE_UINT8;
   switch (*info.dtype) {

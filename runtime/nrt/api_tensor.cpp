@@ -1,4 +1,4 @@
-// Exported functions: tensors, batches and tensor sets (nrt-api.md 7, 8).
+// Exported functions: tensors, batches and tensor sets (spec/nrt-api.md 7, 8).
 #include "runtime/nrt/exports.h"
 
 #include <cstring>
@@ -61,7 +61,7 @@ base::Status allocate(nrt::Runtime& runtime, int placement, int vnc, size_t size
   return {};
 }
 
-// All elements are checked before any byte moves (nrt-api.md 7.5).
+// All elements are checked before any byte moves (spec/nrt-api.md 7.5).
 base::Status batch(const nrt_tensor_batch_t* batches, uint64_t count, bool write) {
   if (count == 0) return {};
   if (batches == nullptr) return null_argument();

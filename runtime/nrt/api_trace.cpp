@@ -1,4 +1,4 @@
-// Exported functions: system trace and the plain trace built on it (nrt-api.md 15, 16).
+// Exported functions: system trace and the plain trace built on it (spec/nrt-api.md 15, 16).
 #include "runtime/nrt/exports.h"
 
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // Exported functions of families that are Unsupported: explicit asynchronous execution, send and
-// receive, debug stream, network plug-in hooks (nrt-api.md 7.8, 10.1, 11 to 13, 16). Each checks
-// the runtime's state, logs one line, and returns NRT_FAILURE.
+// receive, debug stream, network plug-in hooks (spec/nrt-api.md 7.8, 10.1, 11 to 13, 16). Each
+// checks the runtime's state, logs one line, and returns NRT_FAILURE.
 #include "runtime/nrt/exports.h"
 
 #include <cstdio>

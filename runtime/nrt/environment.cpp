@@ -12,7 +12,7 @@
 namespace nrt {
 namespace {
 
-constexpr uint64_t kDefaultTimeoutSeconds = 30;  // nrt-api.md 9.3
+constexpr uint64_t kDefaultTimeoutSeconds = 30;  // spec/nrt-api.md 9.3
 
 std::string trimmed(const std::string& text) {
   const size_t from = text.find_first_not_of(" \t");

@@ -1,4 +1,4 @@
-// The runtime's environment variables (nrt-api.md 18): parsing rules and what nrt_init reads.
+// The runtime's environment variables (spec/nrt-api.md 18): parsing rules and what nrt_init reads.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ base::Result<CoreSelection> read_core_selection(uint32_t total);
 
 // Physical cores per logical core: NEURON_LOGICAL_NC_CONFIG, else NEURON_RT_VIRTUAL_CORE_SIZE, else
 // the line NEURON_LOGICAL_NC_CONFIG=<n> of the file, else what is usual on the platform. The latter
-// is also the largest value that the platform has (nrt-api.md 18.1).
+// is also the largest value that the platform has (spec/nrt-api.md 18.1).
 constexpr const char* kLogicalCoreFile = "/opt/aws/neuron/logical_nc_config";
 base::Result<uint32_t> read_logical_core_size(uint32_t platform,
                                               const char* file = kLogicalCoreFile);

@@ -1,4 +1,4 @@
-// Facts about the instance: its type and memory (nrt-api.md 5).
+// Facts about the instance: its type and memory (spec/nrt-api.md 5).
 #pragma once
 
 #include <nrt/nrt.h>

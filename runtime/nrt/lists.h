@@ -1,5 +1,5 @@
 // Lists of names that cross the C boundary: array and each string come from the process's malloc
-// (nrt-api.md 1.4).
+// (spec/nrt-api.md 1.4).
 #pragma once
 
 #include <cstddef>

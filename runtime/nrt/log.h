@@ -1,6 +1,7 @@
-// Log lines in the published format (nrt-api.md 19): one unbuffered write per record to standard
-// output, level and place chosen by NEURON_RT_LOG_LEVEL and NEURON_RT_LOG_LOCATION. The location
-// "stderr" is our own addition. Missing: rotation; syslog without a running daemon is silent.
+// Log lines in the published format (spec/nrt-api.md 19): one unbuffered write per record to
+// standard output, level and place chosen by NEURON_RT_LOG_LEVEL and NEURON_RT_LOG_LOCATION. The
+// location "stderr" is our own addition. Missing: rotation; syslog without a running daemon is
+// silent.
 #pragma once
 
 #include <cstdarg>

@@ -15,7 +15,7 @@ namespace {
 
 std::atomic<uint64_t> next_execution{1};
 
-// Statuses after which the core can go on (nrt-api.md 9.5).
+// Statuses after which the core can go on (spec/nrt-api.md 9.5).
 bool recoverable(NRT_STATUS status) {
   return status == NRT_EXEC_BAD_INPUT || status == NRT_EXEC_COMPLETED_WITH_NUM_ERR ||
          status == NRT_EXEC_OOB;

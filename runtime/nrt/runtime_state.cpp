@@ -14,10 +14,10 @@
 namespace nrt {
 namespace {
 
-// Interface numbers that the driver compares with (ndl-api.md 8).
+// Interface numbers that the driver compares with (spec/ndl-api.md 8).
 constexpr uint32_t kCompatibilityV2 = 7;
 constexpr uint32_t kCompatibilityV3 = 11;
-constexpr uint32_t kDriverCores = 512;  // ndl-api.md 3.9
+constexpr uint32_t kDriverCores = 512;  // spec/ndl-api.md 3.9
 
 base::Status check_driver() {
   ndl_version_info_t version{};
@@ -168,8 +168,9 @@ base::Status Runtime::reserve() {
   return {};
 }
 
-// The driver numbers the cores of a chip by where they sit (hw-registers.md 1.6): which of them
-// owns which link depends on that, and on the flip of some nodes' chips, which is in its map, too.
+// The driver numbers the cores of a chip by where they sit (spec/hw-registers.md 1.6): which of
+// them owns which link depends on that, and on the flip of some nodes' chips, which is in its map,
+// too.
 base::Status Runtime::find_places() {
   std::vector<uint64_t> room(1 + NEURON_NC_MAP_MAX_ENTRIES);  // entries are of 8 bytes
   auto* table = reinterpret_cast<neuron_ioctl_nc_map*>(room.data());

@@ -1,5 +1,5 @@
 // The process's runtime: state machine, owned devices and cores, live handles, and the wrapper that
-// every exported function goes through (nrt-api.md 1.6, 4).
+// every exported function goes through (spec/nrt-api.md 1.6, 4).
 #pragma once
 
 #include <cstdint>
@@ -70,7 +70,7 @@ class Runtime {
   std::vector<std::unique_ptr<Core>> cores_;
   std::unordered_map<uint32_t, std::shared_ptr<Communicator>> communicators_;  // by vnc
   std::vector<std::weak_ptr<Model>> models_;
-  uint32_t next_model_ = 1001;  // nrt-api.md 19.4
+  uint32_t next_model_ = 1001;  // spec/nrt-api.md 19.4
 };
 
 // Logical cores of the instance, without a running runtime.

@@ -24,7 +24,7 @@ inline NRT_STATUS status_of(const base::Error& e) {
   return e.code == 0 ? NRT_FAILURE : static_cast<NRT_STATUS>(e.code);
 }
 
-// Failure of a driver library call: errno decides (ndl-api.md 2.1).
+// Failure of a driver library call: errno decides (spec/ndl-api.md 2.1).
 base::Error driver_error(const char* what, int error_number);
 
 // Static text of a status; the library's own use does not go through the exported symbol.

@@ -1,4 +1,4 @@
-// The system trace (nrt-api.md 15): rings of events per core, fetched as JSON.
+// The system trace (spec/nrt-api.md 15): rings of events per core, fetched as JSON.
 // Exact: keys and values that the specification lists, device times in ns and ps. Event types that
 // no code path raises are listed and accepted, and stay empty.
 #pragma once

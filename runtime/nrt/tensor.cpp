@@ -9,7 +9,7 @@
 namespace nrt {
 namespace {
 
-constexpr uint64_t kHostLimit = 4ull << 20;  // nrt-api.md 7.1
+constexpr uint64_t kHostLimit = 4ull << 20;  // spec/nrt-api.md 7.1
 constexpr uint64_t kBounceBytes = 16ull << 20;
 
 base::Error no_device() {

@@ -1,5 +1,5 @@
 // Tensors: named views of reference-counted storage in device memory, host memory that the device
-// can reach, or ordinary process memory (nrt-api.md 7). Sets map names to tensors (8).
+// can reach, or ordinary process memory (spec/nrt-api.md 7). Sets map names to tensors (8).
 #pragma once
 
 #include <atomic>

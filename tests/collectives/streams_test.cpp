@@ -1,5 +1,5 @@
 // Operations of several streams and groups at once on the reference machine, which takes their
-// steps and packets in any order that the hardware contract allows (collectives.md 3.5, 3.6).
+// steps and packets in any order that the hardware contract allows (spec/collectives.md 3.5, 3.6).
 #include <gtest/gtest.h>
 
 #include <deque>

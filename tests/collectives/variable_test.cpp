@@ -1,5 +1,5 @@
 // Operations of variable size on the reference machine: random counts and places, also none and
-// illegal ones, against their definition (collectives.md 1.4); the same counts through the
+// illegal ones, against their definition (spec/collectives.md 1.4); the same counts through the
 // verifier.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The verification tables of hw-registers.md 2.3 to 2.5 and the worked descriptors of 3.5.
+// The verification tables of spec/hw-registers.md 2.3 to 2.5 and the worked descriptors of 3.5.
 #include "arch/contract/address_map.h"
 #include <gtest/gtest.h>
 #include "arch/contract/cc_program.h"

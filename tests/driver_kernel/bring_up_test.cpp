@@ -1,4 +1,4 @@
-// Register traces of probe, reset, copy and exit: hw-registers.md section 10.
+// Register traces of probe, reset, copy and exit: spec/hw-registers.md section 10.
 #include "tests/driver_kernel/driver_bench.h"
 
 namespace driver_test {
@@ -21,7 +21,7 @@ TEST(BringUp, V2ProbeAndResetEqualTheGoldenTrace) {
   expect_trace(bench.fake().log(), 0, golden_trace("v2_bring_up.trace"));
   EXPECT_EQ(bench.fake().pci_command & 6u, 6u);
   EXPECT_EQ(bench.executor.now(), base::ms(100));
-  // hw-registers.md 10.2: totals of steps 6 to 9.
+  // spec/hw-registers.md 10.2: totals of steps 6 to 9.
   const Totals sum = totals(bench.fake().log(), 5);
   EXPECT_EQ(sum.writes, 12'912u);
   EXPECT_EQ(sum.reads, 34u);
@@ -101,7 +101,7 @@ TEST(BringUp, FirstCopyMoves64KiBWithTwoDoorbells) {
   }
 }
 
-// hw-registers.md 10.5: the descriptors of the first copy.
+// spec/hw-registers.md 10.5: the descriptors of the first copy.
 TEST(BringUp, FirstCopyDescriptors) {
   DriverBench bench;
   bench.start();

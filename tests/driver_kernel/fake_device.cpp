@@ -79,7 +79,7 @@ void FakeDevice::bar_read(int bar, uint64_t offset, base::ByteSpan to) {
   const uint64_t misc_ram = map_.misc_ram().bar0;
   for (uint32_t e = 0; e < map_.dma_engines() && found == registers_.end(); ++e) {
     const uint64_t unit = map_.udma(e).bar0;
-    // Interrupt masks come out of reset all ones (hw-registers.md 3.9).
+    // Interrupt masks come out of reset all ones (spec/hw-registers.md 3.9).
     if (offset < unit + udma::kPrimaryIrq || offset >= unit + udma::kAxiTimeout) continue;
     if ((offset - unit) % 0x40 == udma::kSecondaryIrqMask) value = ~0u;
   }

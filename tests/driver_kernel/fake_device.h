@@ -1,6 +1,6 @@
 // A passive device behind the PCIe seam, for driver tests: registers are storage, every access is
-// logged, and only what hw-registers.md section 12 names behaves: reset handshake, mailbox READ,
-// tails that run a minimal copy engine at once, queue reset, mask clear, semaphore aliases.
+// logged, and only what spec/hw-registers.md section 12 names behaves: reset handshake, mailbox
+// READ, tails that run a minimal copy engine at once, queue reset, mask clear, semaphore aliases.
 #pragma once
 
 #include <cstdint>

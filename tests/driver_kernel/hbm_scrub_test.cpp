@@ -1,5 +1,5 @@
-// The scrub of a stack on 16 engines: driver-ioctl.md 3.15, hw-registers.md 3.12. With the QEMU
-// revision a stack is a quarter of BAR4, so that a small one can be filled in full.
+// The scrub of a stack on 16 engines: spec/driver-ioctl.md 3.15, spec/hw-registers.md 3.12. With
+// the QEMU revision a stack is a quarter of BAR4, so that a small one can be filled in full.
 #include "tests/driver_kernel/driver_bench.h"
 
 namespace driver_test {

@@ -82,7 +82,7 @@ TEST(HostArena, ClearingTouchesOnlyWhatWasWritten) {
   EXPECT_EQ(*arena->at(b + 31 * 4096), 0);
 }
 
-// hw-registers.md 7.5.
+// spec/hw-registers.md 7.5.
 TEST(FirmwareIo, Crc32c) {
   const uint8_t digits[] = {'1', '2', '3', '4', '5', '6', '7', '8', '9'};
   EXPECT_EQ(crc32c({digits, sizeof digits}), 0xE3069283u);
@@ -90,7 +90,7 @@ TEST(FirmwareIo, Crc32c) {
   EXPECT_EQ(crc32c({message, sizeof message}), 0x70454FC8u);
 }
 
-// driver-ioctl.md 2.1; sizes and offsets are asserted where layout.h is compiled.
+// spec/driver-ioctl.md 2.1; sizes and offsets are asserted where layout.h is compiled.
 TEST(Uapi, RequestValues) {
   EXPECT_EQ(uapi::kDeviceReset, 0x00004e01u);
   EXPECT_EQ(uapi::kMemCopy64, 0x80284e17u);

@@ -1,4 +1,4 @@
-// Queues, notifications, locks, resets and the datastore: driver-ioctl.md 3.5, 3.7 - 3.12.
+// Queues, notifications, locks, resets and the datastore: spec/driver-ioctl.md 3.5, 3.7 - 3.12.
 #include "tests/driver_kernel/driver_bench.h"
 
 namespace driver_test {

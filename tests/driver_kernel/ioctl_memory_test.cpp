@@ -1,4 +1,4 @@
-// Memory, copies, mappings and zero-copy: driver-ioctl.md 3.3, 3.4, 3.18, 4.
+// Memory, copies, mappings and zero-copy: spec/driver-ioctl.md 3.3, 3.4, 3.18, 4.
 #include "tests/driver_kernel/driver_bench.h"
 
 namespace driver_test {
@@ -155,7 +155,7 @@ TEST_F(Ioctl, StalledEngineTimesOutAndTheQueueStartsAfresh) {
   bench.fake().engines_stalled = true;
   const base::Ps start = bench.executor.now();
   EXPECT_EQ(bench.buf_copy(file, handle, &value, 4, 0, true), -EPERM);
-  // (400 - 1) x 100 us of polling after a first delay of 1 us (driver-ioctl.md 6.3).
+  // (400 - 1) x 100 us of polling after a first delay of 1 us (spec/driver-ioctl.md 6.3).
   EXPECT_EQ(bench.executor.now() - start, base::us(1 + 39'900));
   EXPECT_EQ(bench.driver().counters().copy_timeouts, 1u);
   bench.fake().engines_stalled = false;

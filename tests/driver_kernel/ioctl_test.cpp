@@ -1,4 +1,4 @@
-// Dispatch, gates, identity and registers: driver-ioctl.md 2, 3.1, 3.2, 3.6, 3.16 - 3.19.
+// Dispatch, gates, identity and registers: spec/driver-ioctl.md 2, 3.1, 3.2, 3.6, 3.16 - 3.19.
 #include "tests/driver_kernel/driver_bench.h"
 
 namespace driver_test {

@@ -1,4 +1,4 @@
-// The rules behind a pod as functions: hw-registers.md 9.1, 9.4, 9.6.
+// The rules behind a pod as functions: spec/hw-registers.md 9.1, 9.4, 9.6.
 #include "driver/kernel/pod.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Files below /sys: driver-ioctl.md 7.
+// Files below /sys: spec/driver-ioctl.md 7.
 #include <set>
 
 #include "tests/driver_kernel/driver_bench.h"
@@ -28,7 +28,7 @@ TEST(Sysfs, FilesOfARuntimeAndALister) {
   EXPECT_EQ(text("/sys/module/neuron/version"), "2.26.5.0\n");
   EXPECT_EQ(text("/sys/class/neuron_device/node_id_4"), "-1\n");
   EXPECT_EQ(text(base + "no_such_file"), "error 2");
-  // An idle device right after load (driver-ioctl.md 7.3).
+  // An idle device right after load (spec/driver-ioctl.md 7.3).
   EXPECT_EQ(text(base + "stats/memory_usage/host_mem/driver_memory/total"), "4796416\n");
   EXPECT_EQ(text(base + "neuron_core0/stats/memory_usage/device_mem/total"), "0\n");
   EXPECT_EQ(text(base + "neuron_core0/stats/other_info/reset_req_count/total"), "1\n");

@@ -212,7 +212,7 @@ int FakeDevice::neuron_ioctl(uint32_t request, uint64_t arg, const driver::Calle
       uapi::mem_get_extended_info info;
       if (!get(caller, arg, &info)) return -EFAULT;
       const auto chunk = chunks_.find(info.mem_handle);
-      if (chunk == chunks_.end()) return EINVAL;  // positive: driver-ioctl.md 3.3.4
+      if (chunk == chunks_.end()) return EINVAL;  // positive: spec/driver-ioctl.md 3.3.4
       info.mmap_offset = info.pa = chunk->second.pa;
       info.size = chunk->second.size;
       return put(caller, arg, info) ? 0 : -EFAULT;

@@ -1,5 +1,5 @@
 // A guest in miniature: memory, a bus with one device, and the register sequences of a driver
-// (hw-registers.md 3.11, 3.12, 8), over a remote PCI socket. Its calls block, so it lives on a
+// (spec/hw-registers.md 3.11, 3.12, 8), over a remote PCI socket. Its calls block, so it lives on a
 // thread of its own.
 #pragma once
 
@@ -56,7 +56,7 @@ class Guest {
   const contract::AddressMap& map() const { return map_; }
   uint64_t host(uint64_t phys) const { return map_.host_window() | phys; }
 
-  // hw-registers.md 8, without its pauses of 100 ms.
+  // spec/hw-registers.md 8, without its pauses of 100 ms.
   bool reset_device() {
     put(misc(contract::misc::kResetRequest), 1);
     put(misc(contract::misc::kTrigger), 1);

@@ -1,5 +1,5 @@
-// Hosts of an ultraserver elect their places over the links of the machine: hw-registers.md 9,
-// 10.8; driver-ioctl.md 3.16, 7.4.
+// Hosts of an ultraserver elect their places over the links of the machine: spec/hw-registers.md 9,
+// 10.8; spec/driver-ioctl.md 3.16, 7.4.
 #include "tests/e2e/cluster.h"
 #include "tests/e2e/recording_device.h"
 
@@ -120,7 +120,7 @@ TEST(Election, UserSpaceSeesThePod) {
     EXPECT_EQ(c.sysfs(n, "server_id_2"), "0000000000000000\n");
     EXPECT_EQ(c.sysfs(n, "ultraserver_mode"), "1,3,4\n");
     EXPECT_EQ(c.sysfs(n, "node_id"), "absent");
-    // hw-registers.md 1.6: device 0 begins with core 4; flipped, with position 6.
+    // spec/hw-registers.md 1.6: device 0 begins with core 4; flipped, with position 6.
     uapi::nc_map_entry entries[3] = {};
     uapi::get_logical_to_physical_nc_map map{};
     map.map = driver_test::address_of(entries);
@@ -208,7 +208,7 @@ TEST(Election, EndsOnRequest) {
   EXPECT_EQ(c.sysfs(0, "ultraserver_mode"), "4\n");
 }
 
-// hw-registers.md 9.1: the words outlive the driver, and a device reset.
+// spec/hw-registers.md 9.1: the words outlive the driver, and a device reset.
 TEST(Election, ALoadedDriverAdoptsTheResult) {
   Cluster c;
   c.load_all();

@@ -1,5 +1,5 @@
 // What a driver shows of the firmware's words, and its calls that go through the mailboxes: our
-// driver on the devices of hw/, per generation. driver-ioctl.md 3.2, 3.17, 7.3.
+// driver on the devices of hw/, per generation. spec/driver-ioctl.md 3.2, 3.17, 7.3.
 #include "tests/e2e/cluster.h"
 
 namespace {

@@ -1,6 +1,6 @@
 // driver/kernel on the devices of hw/, on each generation and revision: what it really does to them
-// is what the golden scripts say, access by access. hw-registers.md 10.1 to 10.7, 1.2, 8.5. The
-// same scripts without a driver are the tests play_*; here are those of the player itself.
+// is what the golden scripts say, access by access. spec/hw-registers.md 10.1 to 10.7, 1.2, 8.5.
+// The same scripts without a driver are the tests play_*; here are those of the player itself.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -291,8 +291,8 @@ INSTANTIATE_TEST_SUITE_P(All, SharedEngines,
                          ::testing::Values(Chip{Gen::kV3, kSilicon}, Chip{Gen::kV4, kSilicon}),
                          [](const auto& info) { return name_of(info.param); });
 
-// driver-ioctl.md 3.15: a whole stack, by 16 engines, in the time that hw-registers.md 3.12 gives
-// it.
+// spec/driver-ioctl.md 3.15: a whole stack, by 16 engines, in the time that
+// spec/hw-registers.md 3.12 gives it.
 class Scrub : public Revisions {};
 
 TEST_P(Scrub, EndsInTime) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Bytes on every direction of every link, and accesses of memory, as the machine counts them,
-against the formulas of collectives.md 2.5 to 2.15. Payload is what is not a signal (4 bytes each).
-links_test.py BUILD"""
+against the formulas of spec/collectives.md 2.5 to 2.15. Payload is what is not a signal (4 bytes
+each). links_test.py BUILD"""
 import re
 import sys
 
@@ -13,7 +13,7 @@ INF2 = ("inf2.48xlarge", 24)
 TRN2 = ("trn2.48xlarge", 64)
 TRN3 = ("trn3-gen2-server", 16)
 
-# Ways of collectives.md 2.7.1 by displacement in rows and columns.
+# Ways of spec/collectives.md 2.7.1 by displacement in rows and columns.
 WAYS = {(0, 1): "E", (0, 2): "WW", (0, 3): "W", (1, 0): "S", (1, 1): "ES", (1, 2): "WWS",
         (1, 3): "WS", (2, 0): "NN", (2, 1): "ENN", (2, 2): "SSEE", (2, 3): "SSW", (3, 0): "N",
         (3, 1): "EN", (3, 2): "NEE", (3, 3): "NW"}

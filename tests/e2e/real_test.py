@@ -54,7 +54,7 @@ class HaltedCcCore(EndToEnd):
         start = time.monotonic()
         run = self.halt("0")
         self.assertLess(time.monotonic() - start, 15)
-        # nrt-api.md 9.3: a time-out whose cause is a collective is classified as 1200.
+        # spec/nrt-api.md 9.3: a time-out whose cause is a collective is classified as 1200.
         self.assertEqual((run.status, re.findall("^rank.*", run.output, re.MULTILINE)),
                          (1, ["rank 0: NRT_EXEC_HW_ERR_COLLECTIVES",
                               "rank 1: NRT_EXEC_HW_ERR_COLLECTIVES"]), run.output + run.errors)

@@ -47,7 +47,7 @@ class RecordingDevice final : public pcie::Device {
   uint64_t other = 0;  // accesses of other sizes or BARs
 
  private:
-  // hw-registers.md 1.2: BAR 2 for v2 under QEMU, else BAR 0.
+  // spec/hw-registers.md 1.2: BAR 2 for v2 under QEMU, else BAR 0.
   int register_bar() const { return device_.identity().bar_size[0] != 0 ? 0 : 2; }
   pcie::Device& device_;
 };

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Several streams of collectives on the same cores, and collectives beside engines and the DMA of
-the program (collectives.md 3.5, 3.6). streams_test.py BUILD"""
+the program (spec/collectives.md 3.5, 3.6). streams_test.py BUILD"""
 import json
 import random
 import sys

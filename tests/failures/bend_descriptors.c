@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct descriptor { /* hw-registers.md 3.5 */
+struct descriptor { /* spec/hw-registers.md 3.5 */
   uint32_t control;
   uint32_t operation; /* zero on the receiving side */
   uint64_t address;

@@ -6,7 +6,7 @@ import time
 
 from common import VECTOR_ADD, VECTOR_ADD_TRANSFERS, FailureTest, main, tool
 
-TIMEOUT = ("NRT_TIMEOUT", "(5)")  # nrt-api.md 4.1
+TIMEOUT = ("NRT_TIMEOUT", "(5)")  # spec/nrt-api.md 4.1
 LIMIT = "4"                       # seconds; the machine speaks up after three
 
 

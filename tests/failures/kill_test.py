@@ -109,7 +109,7 @@ class Killed(FailureTest):
                 self.assertEqual(self.finish(ranks[victim]).code, 137)
                 survivor = self.finish(ranks[1 - victim])
                 self.assertNotIn(survivor.code, (0, 137), survivor)
-                # In an execution; between two, the closed connection ends the job (nrt-api.md 10.4).
+                # In an execution; between two, the closed connection ends the job (spec/nrt-api.md 10.4).
                 text = survivor.out + survivor.err
                 if "connection closed by remote peer" not in text:
                     self.assert_lines(text, *COLLECTIVE)
@@ -131,7 +131,8 @@ class Killed(FailureTest):
         self.finish(ranks[1])
 
     def test_rank_that_never_comes(self):
-        """Ranks wait for their peers without end (nrt-api.md 10.4), but not against a signal."""
+        """Ranks wait for their peers without end (spec/nrt-api.md 10.4), but not against a
+        signal."""
         self.up()
         process = self.start(tool("soma"), "exec", "--name", "f", "--", tool("nccom-test"), "-r", 2,
                              "--x-rank-start", 0, "--x-local-ranks", 1, "-b", "1kb", "-e", "1kb",

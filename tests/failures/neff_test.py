@@ -10,7 +10,7 @@ import struct
 from common import (BIN, HEADER_BYTES, VECTOR_ADD, VECTOR_ADD_TRANSFERS, FailureTest, archive, main,
                     tool, with_payload)
 
-INVALID = ("NRT_INVALID", "(2)")                 # neff.md 1.10
+INVALID = ("NRT_INVALID", "(2)")                 # spec/neff.md 1.10
 VERSION = ("NRT_UNSUPPORTED_NEFF_VERSION", "(10)")
 RESOURCE = ("NRT_RESOURCE", "(4)")
 ABORT = ("NRT_EXEC_HW_ERR_DMA_ABORT", "(1203)")

@@ -1,4 +1,4 @@
-// Words of the misc RAM and resets (hw-registers.md 7.1, 7.2, 8).
+// Words of the misc RAM and resets (spec/hw-registers.md 7.1, 7.2, 8).
 #include "tests/firmware/mgmt_bench.h"
 
 namespace {

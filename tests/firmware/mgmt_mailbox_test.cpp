@@ -1,4 +1,4 @@
-// Both mailbox protocols (hw-registers.md 7.5, 7.6).
+// Both mailbox protocols (spec/hw-registers.md 7.5, 7.6).
 #include <random>
 
 #include "tests/firmware/mgmt_bench.h"
@@ -25,7 +25,7 @@ Bytes addresses(const std::vector<uint64_t>& list) {
 TEST(Crc32cTest, PublishedValues) {
   EXPECT_EQ(crc("123456789", 9), 0xE306'9283u);
   const uint8_t example[16] = {2, 1, 16, 0, 0, 0, 0, 0, 0x24, 0x40, 0xC8, 0x06, 0x80, 0, 0, 0};
-  EXPECT_EQ(crc(example, sizeof example), 0x7045'4FC8u);  // hw-registers.md 7.5
+  EXPECT_EQ(crc(example, sizeof example), 0x7045'4FC8u);  // spec/hw-registers.md 7.5
 }
 
 TEST_P(MgmtMailbox, LegacyRead) {
@@ -116,7 +116,7 @@ TEST_P(MgmtMailbox, LegacyBuffersThatAreNotThere) {
   }
 }
 
-// hw-registers.md 7.6, rules (a) to (c), and what comes during a reset.
+// spec/hw-registers.md 7.6, rules (a) to (c), and what comes during a reset.
 TEST_P(MgmtMailbox, TriggersAreToldApart) {
   MgmtBench b(GetParam());
   b.write(misc::kResetRequest, 1);

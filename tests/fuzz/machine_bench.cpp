@@ -11,7 +11,7 @@ namespace misc = contract::misc;
 namespace {
 constexpr uint32_t kCommand = 0x04;
 constexpr uint32_t kMemoryAndMaster = 6;
-constexpr uint32_t kBusy = 1u << 3;  // of the firmware status word, hw-registers.md 7.1
+constexpr uint32_t kBusy = 1u << 3;  // of the firmware status word, spec/hw-registers.md 7.1
 constexpr base::Ps kRest = base::us(100);
 }  // namespace
 
@@ -67,7 +67,7 @@ MachineBench::MachineBench() {
   hw::MachineParams params;
   constexpr contract::Gen kGens[kChips] = {contract::Gen::kV2, contract::Gen::kV3,
                                            contract::Gen::kV4};
-  constexpr uint16_t kDevices[kChips] = {0x7164, 0x7364, 0x7564};  // hw-registers.md 1.1
+  constexpr uint16_t kDevices[kChips] = {0x7164, 0x7364, 0x7564};  // spec/hw-registers.md 1.1
   for (uint32_t c = 0; c < kAllChips; ++c) {
     hw::ChipParams chip;
     chip.gen = kGens[c % kChips];

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes the seeds of the fuzz targets of the machine's interfaces, from the sequences of
-hw-registers.md 3, 5, 7, 8 and 10 and of the socket protocols:
+spec/hw-registers.md 3, 5, 7, 8 and 10 and of the socket protocols:
 
     python3 tests/fuzz/make_corpus.py tests/fuzz/corpus
 

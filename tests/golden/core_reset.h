@@ -1,4 +1,4 @@
-// What a client of a driver does for the scripts of hw-registers.md 10.6: the queues that
+// What a client of a driver does for the scripts of spec/hw-registers.md 10.6: the queues that
 // *_nc1_reset.trace finds, the reset itself, and the DMA queues that *_process_exit.trace returns.
 // A bench has ioctl(file, request, argument) and alloc(file, size) or the like.
 #pragma once

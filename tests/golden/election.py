@@ -1,4 +1,4 @@
-"""Golden scripts of the election of an ultraserver: hw-registers.md 9 and 10.8, v3 and v4."""
+"""Golden scripts of the election of an ultraserver: spec/hw-registers.md 9 and 10.8, v3 and v4."""
 from writer import BUFFER, Script, at, init_engine
 
 ELECTION = 0x4000000  # host memory of the first device's remote reads, 1 MiB for each device
@@ -25,7 +25,7 @@ def remote_read(t, g, k, slot, offset, size):
 
 
 def election_parts(g):
-    t = Script(g.file("election_read"), f"hw-registers.md 9.3, {g.name}: N bytes at A to page P, slots I and I+1 of the rings")
+    t = Script(g.file("election_read"), f"spec/hw-registers.md 9.3, {g.name}: N bytes at A to page P, slots I and I+1 of the rings")
     t.line("host", "write", "P", 1, 0)
     t.line("desc", "TX+I*10", "D000000+N", 0x5080003, "A")
     t.line("desc", "RX+I*10", "1000000+N", 0, f"{g.window:X}+P+8")
@@ -35,7 +35,7 @@ def election_parts(g):
     t.w("T", 2)
     t.line("host", "poll", "P+4", 1, "4us", "4ms")
 
-    t = Script(g.file("election_start"), f"hw-registers.md 10.8 steps 2 and 3, {g.name}: engines, rings, status V")
+    t = Script(g.file("election_start"), f"spec/hw-registers.md 10.8 steps 2 and 3, {g.name}: engines, rings, status V")
     for k, e in enumerate(election_engines(g)):
         init_engine(t, g, e, 0x3030000, again=True)
         tx, rx, _ = election_places(k)
@@ -43,22 +43,22 @@ def election_parts(g):
         t.use("queue.trace", T=u + 0x1000, X=u + 0x21000, L=0x400, TX=f"{tx}+{g.window:X}", RX=f"{rx}+{g.window:X}")
     t.w(f"{g.misc + 0x190:X}", "V")
 
-    t = Script(g.file("election_serials"), f"hw-registers.md 10.8 step 4, {g.name}: serial numbers through all four engines")
+    t = Script(g.file("election_serials"), f"spec/hw-registers.md 10.8 step 4, {g.name}: serial numbers through all four engines")
     for k in range(4):
         remote_read(t, g, k, 0, 0x38, 8)
-    t = Script(g.file("election_offer"), f"hw-registers.md 10.8 step 5, {g.name}: the values LEFT and RIGHT")
+    t = Script(g.file("election_offer"), f"spec/hw-registers.md 10.8 step 5, {g.name}: the values LEFT and RIGHT")
     for word, value in ((0x180, "hi(LEFT)"), (0x184, "lo(LEFT)"), (0x188, "hi(RIGHT)"), (0x18C, "lo(RIGHT)")):
         t.w(f"{g.misc + word:X}", value)
-    t = Script(g.file("election_exchange"), f"hw-registers.md 10.8 step 6, {g.name}: the neighbours' values")
+    t = Script(g.file("election_exchange"), f"spec/hw-registers.md 10.8 step 6, {g.name}: the neighbours' values")
     for k in (0, 2):
         remote_read(t, g, k, 2, 0x180, 16)
-    t = Script(g.file("election_status"), f"hw-registers.md 10.8 steps 7 to 9, {g.name}: status V, that of the neighbours, data gone")
+    t = Script(g.file("election_status"), f"spec/hw-registers.md 10.8 steps 7 to 9, {g.name}: status V, that of the neighbours, data gone")
     t.w(f"{g.misc + 0x190:X}", "V")
     for k in (0, 2):
         remote_read(t, g, k, 4, 0x190, 4)
     for word in (0x18C, 0x188, 0x184, 0x180):
         t.w(f"{g.misc + word:X}", 0)
-    t = Script(g.file("election_result"), f"hw-registers.md 10.8 step 10, {g.name}: status word V, pod serial number POD")
+    t = Script(g.file("election_result"), f"spec/hw-registers.md 10.8 step 10, {g.name}: status word V, pod serial number POD")
     t.w(f"{g.misc + 0x190:X}", "V")
     t.w(f"{g.misc + 0x194:X}", "hi(POD)")
     t.w(f"{g.misc + 0x198:X}", "lo(POD)")
@@ -66,13 +66,13 @@ def election_parts(g):
 
 def election_devices(g):
     """A node's device in one piece, when no neighbour keeps it waiting: what a driver's log is compared with."""
-    t = Script(g.file("election_secondary"), f"hw-registers.md 10.8, {g.name}: device D of a node of four")
+    t = Script(g.file("election_secondary"), f"spec/hw-registers.md 10.8, {g.name}: device D of a node of four")
     t.use(g.file("election_start"), H="H", V=0)
     t.use(g.file("election_serials"), H="H")
     t.use(g.file("election_offer"), LEFT="D", RIGHT="D")
     t.use(g.file("election_exchange"), H="H")
     t.use(g.file("election_status"), H="H", V=3)
-    t = Script(g.file("election_primary"), f"hw-registers.md 10.2 step 17 and 10.8, {g.name}: device 0; neighbours LEFT and RIGHT")
+    t = Script(g.file("election_primary"), f"spec/hw-registers.md 10.2 step 17 and 10.8, {g.name}: device 0; neighbours LEFT and RIGHT")
     for word in (0x190, 0x194, 0x198):
         t.r(f"{g.misc + word:X}")
     for word in (0x24, 0x38, 0x3C):
@@ -91,7 +91,7 @@ def halves(value):
 
 def four_nodes(g):
     """Four devices of one index, one in each node, first as secondaries, then as primaries."""
-    t = Script(g.file("election"), f"hw-registers.md 9 and 10.8, {g.name}: the four nodes of an ultraserver")
+    t = Script(g.file("election"), f"spec/hw-registers.md 9 and 10.8, {g.name}: the four nodes of an ultraserver")
     sides = [(n ^ 1, (n + 1 if n % 2 else n + 3) % 4) for n in range(4)]  # 9.5
     place = [f"{ELECTION + n * 0x100000:X}" for n in range(4)]
     page = lambda n, k: f"{ELECTION + n * 0x100000 + k * 0x10000 + 0x8008:X}"
@@ -266,7 +266,7 @@ def finish_election(t, g, d):
 
 
 def one_node(g):
-    t = Script(g.file("election_node"), f"hw-registers.md 10.8, {g.name}: device 1, then device 0 of node 0; the script plays "
+    t = Script(g.file("election_node"), f"spec/hw-registers.md 10.8, {g.name}: device 1, then device 0 of node 0; the script plays "
                "nodes 1 (left) and 3 (right), which are late")
     for d in (0, 1):
         t.line("cable", "left", str(MACHINE[(0, d)]), str(MACHINE[(1, d)]))
@@ -297,7 +297,7 @@ def one_node(g):
 
 
 def unlinked(g):
-    t = Script(g.file("unlinked"), f"hw-registers.md 9.3, {g.name}: a neighbour that is not there does not answer")
+    t = Script(g.file("unlinked"), f"spec/hw-registers.md 9.3, {g.name}: a neighbour that is not there does not answer")
     t.line("cable", "left", "0", "1")
     t.line("device", "1")
     t.play(g.file("probe"))

@@ -1,4 +1,4 @@
-"""Golden scripts of one DMA engine and its queues: hw-registers.md 10.3, 3.10 and 3.11."""
+"""Golden scripts of one DMA engine and its queues: spec/hw-registers.md 10.3, 3.10 and 3.11."""
 from writer import Script, at, init_engine
 
 def common_part(t, g, again):
@@ -42,7 +42,7 @@ def engine_files(g):
     entries = "3 to 380" if g.v2 else "1 to 132"
     for again in (False, True) if g.number == 4 else (False,):
         t = Script(g.file("engine_again" if again else "engine"),
-                   f"hw-registers.md 10.3, {g.name}, entries {entries}: one DMA engine"
+                   f"spec/hw-registers.md 10.3, {g.name}, entries {entries}: one DMA engine"
                    + (" that was initialised before" if again else ""))
         common_part(t, g, again)
         if not g.v2:
@@ -67,7 +67,7 @@ def mask_files():
     for name, title, trigger2, trigger3, log_a, log_b in (
             ("v3_engine_masks.trace", "first initialisation", 0, 0, 0, 0),
             ("v3_engine_masks_again.trace", "later ones without a reset", 0x800, 4, 0x20000, 0x800)):
-        t = Script(name, f"hw-registers.md 10.3, v3 and v4, entries 133 to 146: {title}")
+        t = Script(name, f"spec/hw-registers.md 10.3, v3 and v4, entries 133 to 146: {title}")
         t.r("U+3A010", 0xF0000000)
         t.w("U+3A010", 0xF0020000)
         t.w("U+3A030", 0xF0020000)
@@ -85,7 +85,7 @@ def mask_files():
 
 
 def engine_script(g):
-    t = Script(g.file("engine_twice"), f"hw-registers.md 10.3, {g.name}: engine 0 twice, then what it must read as")
+    t = Script(g.file("engine_twice"), f"spec/hw-registers.md 10.3, {g.name}: engine 0 twice, then what it must read as")
     t.play(g.file("probe"))
     writes, reads = {2: (379, 1), 3: (139, 7), 4: (140, 8)}[g.number]
     for again in (False, True):
@@ -114,7 +114,7 @@ def engine_script(g):
 
 
 def queue_file():
-    t = Script("queue.trace", "hw-registers.md 3.11: queue registers T (M2S) and X (S2M), L descriptors, rings at TX, RX")
+    t = Script("queue.trace", "spec/hw-registers.md 3.11: queue registers T (M2S) and X (S2M), L descriptors, rings at TX, RX")
     for offset, value in ((0x74, 3), (0x20, 0x3000000), (0xB0, 0x100), (0x28, "lo(TX)"), (0x2C, "hi(TX)"),
                           (0x30, "L"), (0xA0, 0), (0x20, 0x3030000)):
         t.w(at("T", offset), value)
@@ -125,13 +125,13 @@ def queue_file():
 
 def queue_examples():
     """The two tables at the end of 10.3, in absolute addresses."""
-    t = Script("v3_queue_128_0.trace", "hw-registers.md 10.3: QUE(128, 0, 8192)")
+    t = Script("v3_queue_128_0.trace", "spec/hw-registers.md 10.3: QUE(128, 0, 8192)")
     for address, value in ((0x06801074, 3), (0x06801020, 0x03000000), (0x068010B0, 0x100), (0x06801028, 0x12340000),
                            (0x0680102C, 0x4000), (0x06801030, 0x2000), (0x068010A0, 0), (0x06801020, 0x03030000),
                            (0x06821020, 0x03000000), (0x06821064, 0x100), (0x06821028, 0x12380000),
                            (0x0682102C, 0x4000), (0x06821030, 0x2000), (0x06821054, 0), (0x06821020, 0x03030000)):
         t.w(f"{address:X}", value)
-    t = Script("v3_queue_0_3.trace", "hw-registers.md 10.3: QUE(0, 3, 64)")
+    t = Script("v3_queue_0_3.trace", "spec/hw-registers.md 10.3: QUE(0, 3, 64)")
     for address, value in ((0x82004074, 3), (0x82004020, 0x03000000), (0x820040B0, 0x100), (0x82004028, 0x40000000),
                            (0x8200402C, 0x4000), (0x82004030, 0x40), (0x820040A0, 0), (0x82004020, 0x03030000),
                            (0x82024020, 0x03000000), (0x82024064, 0x100), (0x82024028, 0x40000400),

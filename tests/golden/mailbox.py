@@ -1,4 +1,4 @@
-"""Golden scripts of the mailboxes: hw-registers.md 7.5, 7.6 and 10.9."""
+"""Golden scripts of the mailboxes: spec/hw-registers.md 7.5, 7.6 and 10.9."""
 from mailbox_message import message
 from writer import REQUEST, RESPONSE, Script, at
 
@@ -21,7 +21,7 @@ METRIC = bytes(0x11 * (k // 4 + 1) & 0xFF for k in range(128))
 
 
 def metric(g):
-    t = Script(g.file("metric"), f"hw-registers.md 10.9 and 7.5, {g.name}: 128 bytes of metrics, sequence 2")
+    t = Script(g.file("metric"), f"spec/hw-registers.md 10.9 and 7.5, {g.name}: 128 bytes of metrics, sequence 2")
     t.base("M", g.misc)
     t.memory("REQ", REQUEST)
     t.memory("RESP", RESPONSE)
@@ -31,7 +31,7 @@ def metric(g):
 
 
 def steady(g):
-    t = Script(g.file("steady"), f"hw-registers.md 10.9, {g.name}: power samples, metrics, counters through the mailbox")
+    t = Script(g.file("steady"), f"spec/hw-registers.md 10.9, {g.name}: power samples, metrics, counters through the mailbox")
     t.play(g.file("bring_up"))
     t.base("M", g.misc)
     t.line("repeat", "4", "C")
@@ -70,7 +70,7 @@ def register_request(t, g, sequence, command, payload, response, limit):
 
 
 def power_profile(g):
-    t = Script(g.file("power_profile"), f"hw-registers.md 7.6, {g.name}: SET POWER PROFILE 5, sequence 2")
+    t = Script(g.file("power_profile"), f"spec/hw-registers.md 7.6, {g.name}: SET POWER PROFILE 5, sequence 2")
     t.base("M", g.misc)
     t.r("M+0", API[g.number])
     register_request(t, g, 2, 3, bytes([0, 0, 0, 0, 5, 0, 0, 0]), b"", "60s")

@@ -1,4 +1,4 @@
-"""Messages of the mailboxes (hw-registers.md 7.5), for whatever in tests writes them."""
+"""Messages of the mailboxes (spec/hw-registers.md 7.5), for whatever in tests writes them."""
 
 
 def crc32c(data):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the golden scripts: a driver's bring-up, copy, reset, exit and removal on each generation.
 
-Every line is taken from the acceptance traces of hw-registers.md section 10 and the tables they
-expand (2.3, 2.4, 3.10, 3.11, 7.5, 8), never from a recording of a driver. README.md explains the format.
+Every line is taken from the acceptance traces of spec/hw-registers.md section 10 and the tables
+they expand (2.3, 2.4, 3.10, 3.11, 7.5, 8), never from a recording of a driver. README.md explains the format.
 `make_traces.py --check` writes nothing and fails when a file differs from what it would write.
 """
 import os
@@ -56,7 +56,7 @@ def acknowledge(t, g):
 
 
 def probe(g):
-    t = Script(g.file("probe"), f"hw-registers.md 10.1, {g.name}: probe")
+    t = Script(g.file("probe"), f"spec/hw-registers.md 10.1, {g.name}: probe")
     t.note("steps 1 to 3: memory decode, bus master, identity")
     t.line("config", "read", 0, 2, 0x1D0F)
     t.line("config", "write", 4, 2, 2)
@@ -73,7 +73,7 @@ def probe(g):
 
 
 def device_reset(g):
-    t = Script(g.file("device_reset"), f"hw-registers.md 10.2, {g.name}: device reset")
+    t = Script(g.file("device_reset"), f"spec/hw-registers.md 10.2, {g.name}: device reset")
     t.base("M", g.misc)
     t.w("M+1EC", 1)
     t.w("M+800", 1)
@@ -83,7 +83,7 @@ def device_reset(g):
     writes, reads = {2: (12912, 34), 3: (18436, 900), 4: (18568, 1032)}[g.number]
     t.line("totals", str(writes), str(reads))
 
-    t = Script(g.file("bring_up"), f"hw-registers.md 10.1 and 10.2, {g.name}: probe and first device reset")
+    t = Script(g.file("bring_up"), f"spec/hw-registers.md 10.1 and 10.2, {g.name}: probe and first device reset")
     t.use(g.file("probe"))
     t.use(g.file("device_reset"))
     t.note("8.4: the queue registers are as programmed, nothing has moved")
@@ -109,7 +109,7 @@ def qemu_reset(t, g, value, mailbox):
 def special_bring_up(g):
     """8.5 and the last paragraph of 10.2; 1.2 for the emulator."""
     for suffix, value in (("qemu", 1),) if g.v2 else (("qemu", 0), ("qemu_new", 0xFFFFFFFF)):
-        t = Script(g.file(suffix), f"hw-registers.md 8.5 and 10.2, {g.name}, revision FF: reset register, value {value:X}")
+        t = Script(g.file(suffix), f"spec/hw-registers.md 8.5 and 10.2, {g.name}, revision FF: reset register, value {value:X}")
         t.use(g.file("probe"), REVISION=0xFF)
         t.base("M", g.misc)
         qemu_reset(t, g, value, ((0x1EC, 1), (0x800, 1)))
@@ -120,7 +120,7 @@ def special_bring_up(g):
         copy(t, g, "play", 0, 0, 1, BUFFER, 0x10000)
     for again in (False, True) if g.number == 4 else (False,):
         t = Script(g.file("emulator_again" if again else "emulator"),
-                   f"hw-registers.md 1.2, {g.name}, revision F0: NC 0 alone"
+                   f"spec/hw-registers.md 1.2, {g.name}, revision F0: NC 0 alone"
                    + (", no reset" if g.number == 4 else "") + (", driver loaded again" if again else ""))
         if again:
             t.play(g.file("emulator"))
@@ -142,7 +142,7 @@ def doorbells(g, n):
 
 
 def copy_file(g):
-    t = Script(g.file("copy"), f"hw-registers.md 10.5, {g.name}: one descriptor and its marker in slots I and I+1 of the "
+    t = Script(g.file("copy"), f"spec/hw-registers.md 10.5, {g.name}: one descriptor and its marker in slots I and I+1 of the "
                "rings TX and RX, ring id R")
     t.note("FROM, TO: device addresses; N: length word; K: completion words; S, T: tails of S2M and M2S")
     t.line("host", "write", "K", MARK, 0)
@@ -154,7 +154,7 @@ def copy_file(g):
     t.w("T", 2)
     t.line("host", "poll", "K+4", MARK, "1us", g.copy_limit)
 
-    t = Script(g.file("batch"), f"hw-registers.md 3.12, {g.name}: 511 descriptors of 64 bytes and a marker from slot I on, "
+    t = Script(g.file("batch"), f"spec/hw-registers.md 3.12, {g.name}: 511 descriptors of 64 bytes and a marker from slot I on, "
                "one doorbell")
     t.line("host", "write", "K", MARK, 0)
     t.line("repeat", "511", "J")
@@ -190,7 +190,7 @@ def copy(t, g, how, n, slot, ring_id, host, size, back=False, seed=None):
 
 
 def first_copy(g):
-    t = Script(g.file("first_copy"), f"hw-registers.md 10.5, {g.name}: 64 KiB from the host to HBM 0 for NC 0")
+    t = Script(g.file("first_copy"), f"spec/hw-registers.md 10.5, {g.name}: 64 KiB from the host to HBM 0 for NC 0")
     t.play(g.file("bring_up"))
     for name, place in zip(("TX", "RX", "K"), ring_places(0)):
         t.memory(name, place)
@@ -212,7 +212,7 @@ def no_ring_id_error(t, u):
 
 
 def copies(g):
-    t = Script(g.file("copies"), f"hw-registers.md 10.5, {g.name}: both directions, the last NC, and five laps of a ring")
+    t = Script(g.file("copies"), f"spec/hw-registers.md 10.5, {g.name}: both directions, the last NC, and five laps of a ring")
     t.play(g.file("first_copy"))
     t.note("back, into another buffer")
     copy(t, g, "use", 0, 2, 1, BUFFER + 0x20000, 0x10000, back=True, seed=3)
@@ -279,7 +279,7 @@ def lap_of(t, g, n, ring_id):
 # --- 10.4, 10.6, 10.7: open, NC reset, process exit, remove -----------------------------------
 
 def open_device(g):
-    t = Script(g.file("open"), f"hw-registers.md 10.4, {g.name}: open makes no access")
+    t = Script(g.file("open"), f"spec/hw-registers.md 10.4, {g.name}: open makes no access")
     t.play(g.file("bring_up"))
     t.line("count")
     t.line("totals", "0", "0")
@@ -298,7 +298,7 @@ def teardown_nq(t, block, k):
 def nc_reset(g, qemu=False):
     topsp = 4 if g.v2 else 3  # of NC 1: three per NC on v2, two later
     t = Script(g.file("qemu_nc1_reset" if qemu else "nc1_reset"),
-               f"hw-registers.md 10.6, {g.name}{', revision FF' if qemu else ''}, NC 1: one NC queue in set 2 and one TopSP "
+               f"spec/hw-registers.md 10.6, {g.name}{', revision FF' if qemu else ''}, NC 1: one NC queue in set 2 and one TopSP "
                f"{topsp} queue in set 0 exist")
     t.base("M", g.misc)
     t.play(g.file("qemu" if qemu else "bring_up"))
@@ -338,7 +338,7 @@ def nc_reset(g, qemu=False):
 
 def seng_reset(g):
     """Both NCs of a seng: their host-copy engine is initialised once, through the even one."""
-    t = Script(g.file("nc23_reset"), f"hw-registers.md 10.6, {g.name}, NC 2 and 3: the shared engine 129 is initialised too")
+    t = Script(g.file("nc23_reset"), f"spec/hw-registers.md 10.6, {g.name}, NC 2 and 3: the shared engine 129 is initialised too")
     t.base("M", g.misc)
     t.play(g.file("bring_up"))
     copy(t, g, "play", 3, 0, 1, BUFFER, 0x10000)
@@ -355,7 +355,7 @@ EXITING = ((5, 5), (20, 0))  # engines that reach host memory on every generatio
 
 
 def process_exit(g):
-    t = Script(g.file("process_exit"), f"hw-registers.md 10.6, {g.name}: queues (5, 5) and (20, 0) go to the dummy ring")
+    t = Script(g.file("process_exit"), f"spec/hw-registers.md 10.6, {g.name}: queues (5, 5) and (20, 0) go to the dummy ring")
     t.play(g.file("bring_up"))
     t.note("the process's rings: 64 transfers of 64 KiB have just been started on both queues")
     for index, (e, q) in enumerate(EXITING):
@@ -400,7 +400,7 @@ def process_exit(g):
 
 
 def remove(g):
-    t = Script(g.file("remove"), f"hw-registers.md 10.7, {g.name}: one queue of NC 0 exists in set 0; then reload")
+    t = Script(g.file("remove"), f"spec/hw-registers.md 10.7, {g.name}: one queue of NC 0 exists in set 0; then reload")
     t.play(g.file("first_copy"))
     program_nq(t, g.nc_nq(0), 0, g.window | 0x40000, 4096)
     t.note("step 3: bus master and memory decode off; step 5 goes through a mapping that is dead")
@@ -423,7 +423,7 @@ def remove(g):
 # --- 7.6 and the [N] columns: drivers that are newer than the traces of section 10 ---------------
 
 def newer(g):
-    t = Script(g.file("newer"), f"hw-registers.md 7.6, 8.1, 3.12, 9.6, {g.name}: what later drivers do besides")
+    t = Script(g.file("newer"), f"spec/hw-registers.md 7.6, 8.1, 3.12, 9.6, {g.name}: what later drivers do besides")
     t.play(g.file("bring_up"))
     t.base("M", g.misc)
     t.use(g.file("power_profile"))

@@ -7,7 +7,7 @@
 namespace golden {
 namespace {
 
-constexpr uint32_t kNotReady = 0xDEAD'BEEF;  // hw-registers.md 7.3
+constexpr uint32_t kNotReady = 0xDEAD'BEEF;  // spec/hw-registers.md 7.3
 constexpr base::Ps kReadyPeriod = base::ms(1);
 constexpr base::Ps kReadyLimit = 15 * base::kPsPerS;
 constexpr int kHbmBar = 4;
@@ -22,7 +22,7 @@ __attribute__((format(printf, 1, 2))) std::string text(const char* format, ...) 
   return line;
 }
 
-// BAR 0, or BAR 2 where a revision moves the registers there (hw-registers.md 1.2).
+// BAR 0, or BAR 2 where a revision moves the registers there (spec/hw-registers.md 1.2).
 int register_bar(const pcie::Device& device) {
   int bar = 0;
   while (bar + 1 < kBars && device.identity().bar_size[bar] == 0) ++bar;

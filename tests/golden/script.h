@@ -1,5 +1,6 @@
 // Scripts of accesses to a device (README.md has the format): the reader, and the accesses of a
-// script that a driver's own log can be compared with. Source of the scripts: hw-registers.md 10.
+// script that a driver's own log can be compared with. Source of the scripts:
+// spec/hw-registers.md 10.
 #pragma once
 
 #include <array>
@@ -16,7 +17,7 @@ namespace golden {
 enum class Op : uint8_t {
   kWrite,        // W, write
   kRead,         // R, expect
-  kReadReady,    // RNO: read until the value is not 0xDEADBEEF (hw-registers.md 7.3)
+  kReadReady,    // RNO: read until the value is not 0xDEADBEEF (spec/hw-registers.md 7.3)
   kPoll,         // P, poll: read until the value is the expected one
   kConfigRead,   // config read
   kConfigWrite,  // config write
@@ -64,7 +65,7 @@ struct Script {
     uint32_t from = 0;  // the script itself is place 0
     uint32_t line = 0;
   };
-  // Both ends name a cable between two nodes alike (hw-registers.md 9.5).
+  // Both ends name a cable between two nodes alike (spec/hw-registers.md 9.5).
   struct Cable {
     bool left = false;
     uint32_t a = 0, b = 0;  // devices

@@ -20,7 +20,7 @@ inline std::vector<Step> driver_accesses(const std::string& directory, const std
 // all reads up to the first expected value, a "ready" read for those that gave 0xDEADBEEF and one.
 template <typename Log>
 size_t matched(const Log& log, size_t at, const Step& step) {
-  constexpr uint32_t kNotReady = 0xDEAD'BEEF;  // hw-registers.md 7.3
+  constexpr uint32_t kNotReady = 0xDEAD'BEEF;  // spec/hw-registers.md 7.3
   for (size_t i = at; i < log.size(); ++i) {
     if (log[i].address != step.address || log[i].write != (step.op == Op::kWrite)) return 0;
     if (step.op == Op::kReadReady && log[i].value == kNotReady) continue;

@@ -65,7 +65,7 @@ struct Outcome {
 struct Generation {
   const char* name;
   contract::Gen gen;
-  uint16_t device_id;  // hw-registers.md 1.1
+  uint16_t device_id;  // spec/hw-registers.md 1.1
 };
 constexpr Generation kGenerations[] = {{"v2", contract::Gen::kV2, 0x7164},
                                        {"v3", contract::Gen::kV3, 0x7364},
@@ -86,7 +86,7 @@ golden::Script load(const std::string& path, const Options& options) {
                                               {{"REVISION", options.revision}});
 }
 
-// hw-registers.md 9.2: two windows per side.
+// spec/hw-registers.md 9.2: two windows per side.
 void connect(const golden::Script& script, hw::MachineParams& params) {
   for (const golden::Script::Cable& cable : script.cables) {
     const uint32_t windows[2] = {cable.left ? 1u : 0u, cable.left ? 2u : 3u};

@@ -1,6 +1,6 @@
 """What the makers of golden scripts share: scripts, the addresses of each generation, engine initialisation.
 
-Source: hw-registers.md 2.2 to 2.5, 3.10, 3.12.
+Source: spec/hw-registers.md 2.2 to 2.5, 3.10, 3.12.
 """
 FILES = {}
 
@@ -48,7 +48,7 @@ def at(base, offset):
 
 
 class Generation:
-    """Addresses of hw-registers.md 2.2 to 2.5 and 3.12."""
+    """Addresses of spec/hw-registers.md 2.2 to 2.5 and 3.12."""
 
     def __init__(self, number):
         self.number = number

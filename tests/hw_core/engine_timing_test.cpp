@@ -37,7 +37,7 @@ class Trn2Vector : public ::testing::Test {
   }
 };
 
-// timing.md 9: FP32, N = 512: 696, 690 and 428 ns, +-2 percent.
+// spec/timing.md 9: FP32, N = 512: 696, 690 and 428 ns, +-2 percent.
 TEST_F(Trn2Vector, PublishedTimes) {
   const auto sbuf = tensor(DataType::kFloat32, 0, 512);
   const auto psum = tensor(DataType::kFloat32, 0, 512, Memory::kPsum);

@@ -149,7 +149,7 @@ TEST_F(NqBlockTest, NinetySixSetsAreIndependent) {
   }
 }
 
-// hw-registers.md 5.3: the base is rewritten while the old ring is enabled. Between the three
+// spec/hw-registers.md 5.3: the base is rewritten while the old ring is enabled. Between the three
 // writes no entry may go to an address made of both bases, or past the end of the smaller new ring.
 TEST_F(NqBlockTest, ANewRingOverTheOldOneTakesEffectWithItsSize) {
   ring(0, bench_.host_address(0x1000), 256);

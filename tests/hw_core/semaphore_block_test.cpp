@@ -55,7 +55,7 @@ TEST_F(Semaphores, EventsAndGap) {
   EXPECT_EQ(read32(block_, sem::kEvent + 4 * 255), 1u);
   write32(block_, sem::kEvent + 4 * 255, 0);
   EXPECT_EQ(read32(block_, sem::kEvent + 4 * 255), 0u);
-  // A driver's bound check is off by one: index 256 lands in the gap (hw-registers.md 4).
+  // A driver's bound check is off by one: index 256 lands in the gap (spec/hw-registers.md 4).
   write32(block_, 0x400, 1);
   EXPECT_EQ(read32(block_, 0x400), 0u);
   EXPECT_EQ(block_.value(0), 0u);

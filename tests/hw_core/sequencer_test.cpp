@@ -312,7 +312,7 @@ TEST_F(SequencerTest, TensorTimes) {
   const auto b = tensor(DataType::kFloat32, 65536, 8192);
   const auto c = tensor(DataType::kFloat32, 131072, 8192);
   run(kDve, {then(add(c, a, b, 64), UpdateOp::kInc, 0), op(Opcode::kHalt)});
-  // timing.md 9: 14,968 ns on trn1 (2N cycles of 1.12 GHz and 339 ns); then the semaphore.
+  // spec/timing.md 9: 14,968 ns on trn1 (2N cycles of 1.12 GHz and 339 ns); then the semaphore.
   const base::Ps done = 1u + 16384ull * 25000 / 28 + base::ns(339);
   EXPECT_NEAR(static_cast<double>(done), 14'968e3, 14'968e3 * 0.001);
   EXPECT_EQ(bench_.queue.now(), done + base::ns(12) + 10 * 25000ull / 28);

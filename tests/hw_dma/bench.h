@@ -187,7 +187,7 @@ class DmaBench {
     calls_.push_back(std::move(call));
   }
 
-  // As hw-registers.md 3.11. Rings take 16 bytes per descriptor at the given
+  // As spec/hw-registers.md 3.11. Rings take 16 bytes per descriptor at the given
   // addresses.
   QueuePair setup(uint32_t engine, uint32_t q, uint64_t tx, uint64_t rx, uint32_t length) {
     write(engine, reg(kM2s, q, udma::kM2sQRateLimitMask), 3);

@@ -103,7 +103,7 @@ TEST(Events, OrderHoldsWithMany) {
   EXPECT_EQ(sink.seen, expected);
 }
 
-// collectives.md 3.6: two backlogged rings with packets of P1 and P2 bytes share P1 : P2.
+// spec/collectives.md 3.6: two backlogged rings with packets of P1 and P2 bytes share P1 : P2.
 TEST(Shares, FollowThePacketSizes) {
   const uint32_t sizes[][2] = {{4096, 65536}, {65536, 65536}, {65536, 4096}, {1000, 3000}};
   for (const auto& s : sizes) {

@@ -1,4 +1,4 @@
-// Errors, aborts and stops of the UDMA engine (hw-registers.md 3.6, 3.7, 3.9).
+// Errors, aborts and stops of the UDMA engine (spec/hw-registers.md 3.6, 3.7, 3.9).
 #include <functional>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// Packets, rings and order of the UDMA engine (hw-registers.md 3.5, 3.6).
+// Packets, rings and order of the UDMA engine (spec/hw-registers.md 3.5, 3.6).
 #include <numeric>
 
 #include "tests/hw_dma/bench.h"
@@ -269,8 +269,8 @@ TEST(Lengths, DescriptorsPerPacket) {
   }
 }
 
-// Data waits for receive descriptors where there are too few (hw-registers.md 3.6 rule 7): a packet
-// that takes more of them than the ring holds, and one whose doorbells come bit by bit.
+// Data waits for receive descriptors where there are too few (spec/hw-registers.md 3.6 rule 7): a
+// packet that takes more of them than the ring holds, and one whose doorbells come bit by bit.
 TEST(Lengths, PacketsDeliverWhatTheReceiveDescriptorsTake) {
   DmaBench b;
   auto p = b.setup(0, 0, b.hbm(1, 0x2'0000'0000), b.hbm(1, 0x2'0010'0000), 4);
@@ -430,7 +430,8 @@ TEST(Order, StrongOrderedWritesAreBarriersFromV3On) {
   }
 }
 
-// hw-registers.md 3.10 step 28: drivers of v3 and v4 mask the cause on the compute-side engines.
+// spec/hw-registers.md 3.10 step 28: drivers of v3 and v4 mask the cause on the compute-side
+// engines.
 TEST(Rings, MaskedMismatchesAreHarmlessAfterTheDriversInitialisation) {
   for (const Gen gen : {Gen::kV3, Gen::kV4}) {
     DmaBench::Config config;

@@ -1,5 +1,5 @@
 // Registers of the UDMA engine: access rights, queue registers, states, interrupt groups
-// (hw-registers.md 3.2 to 3.4, 3.7, 3.9).
+// (spec/hw-registers.md 3.2 to 3.4, 3.7, 3.9).
 
 #include "contract/regs/errtrig.h"
 #include "contract/regs/nq.h"
@@ -79,8 +79,8 @@ TEST_P(Generations, RegistersOfOtherGenerationsAreUnknown) {
   EXPECT_EQ(b.read(3, udma::kS2mAxiOutstandingWr2), GetParam() == Gen::kV4 ? 0x100u : 0u);
 }
 
-// hw-registers.md 0.2 rule 12, over the whole unit and wrapper: what is not in the tables reads 0
-// and ignores writes.
+// spec/hw-registers.md 0.2 rule 12, over the whole unit and wrapper: what is not in the tables
+// reads 0 and ignores writes.
 TEST_P(Generations, WhatIsNotInTheTablesReadsZero) {
   DmaBench b(config());
   const auto sweep = [&](uint64_t device, uint64_t size, const std::vector<bool>& known) {

@@ -1,5 +1,5 @@
-// Packets of the UDMA engine that write registers: semaphores, doorbells, its own (hw-registers.md
-// 3.6).
+// Packets of the UDMA engine that write registers: semaphores, doorbells, its own
+// (spec/hw-registers.md 3.6).
 #include "tests/hw_dma/bench.h"
 
 namespace hw {

@@ -97,7 +97,7 @@ TEST(Contention, RoutesOccupyEveryLink) {
   EXPECT_EQ(b.signals(2).back(), expected(b, {10, 1000}, 2 * kAll, base::ns(500)));
 }
 
-// collectives.md 2.7.1, with real transfers.
+// spec/collectives.md 2.7.1, with real transfers.
 TEST(Contention, AllToAllLoadsEveryLinkOfThePlaneAlike) {
   for (const char* name : {"trn1.32xlarge", "trn2.48xlarge"}) {
     NetBench b(params_of(name));
@@ -199,7 +199,7 @@ TEST(Efficiency, ScalesRatesExactly) {
   EXPECT_THAT(alone.unread_overrides(), ElementsAre("link.efficiency")) << "no links, no effect";
 }
 
-// collectives.md 2.3, the table as printed: S-engine and direction of core l by position.
+// spec/collectives.md 2.3, the table as printed: S-engine and direction of core l by position.
 TEST(Ports, BelongToTheSEnginesOfTheTable) {
   struct Place {
     uint32_t se[4];

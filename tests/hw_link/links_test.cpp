@@ -1,4 +1,4 @@
-// Inter-server windows and links, reached by DMA: hw-registers.md 9.2, 9.3, 9.5.
+// Inter-server windows and links, reached by DMA: spec/hw-registers.md 9.2, 9.3, 9.5.
 #include "hw/link/links.h"
 
 #include <algorithm>

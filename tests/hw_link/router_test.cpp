@@ -67,8 +67,8 @@ TEST(Router, EveryChipOfEveryPlatformReachesEveryOther) {
   }
 }
 
-// collectives.md 2.7.1: "each of the 64 directed links carries exactly 8 units"; first and last
-// moves split 4/4/4/3.
+// spec/collectives.md 2.7.1: "each of the 64 directed links carries exactly 8 units"; first and
+// last moves split 4/4/4/3.
 TEST(Router, PlaneOfSixteen) {
   for (const char* name : {"trn1.32xlarge", "trn2.48xlarge"}) {
     const MachineParams p = params_of(name);
@@ -106,7 +106,7 @@ TEST(Router, RingAndChain) {
   EXPECT_THAT(router_of(chain).ways(4)[1], ElementsAre(4, 3, 2, 1));
 }
 
-// platforms.md 7.6.
+// spec/platforms.md 7.6.
 TEST(Router, RulesOfTheSwitchedFabric) {
   const MachineParams p = params_of("trn3-gen2-ultraserver");
   const Router router = router_of(p);

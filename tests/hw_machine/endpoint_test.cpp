@@ -275,7 +275,7 @@ TEST_F(EndpointV3, SmallBarsAreTooSmall) {
       std::invalid_argument);
 }
 
-// hw-registers.md 1.2: a driver then takes a quarter of BAR 4 for a stack.
+// spec/hw-registers.md 1.2: a driver then takes a quarter of BAR 4 for a stack.
 TEST(QemuRevision, AQuarterOfTheBarIsPopulated) {
   for (const Gen gen : {Gen::kV3, Gen::kV4}) {
     hw_test::CoreBench bench(gen);

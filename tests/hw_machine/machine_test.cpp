@@ -16,7 +16,7 @@ namespace misc = contract::misc;
 namespace sem = contract::sem;
 namespace udma = contract::udma;
 
-// hw-registers.md 8.2: acknowledge polled every 100 ms.
+// spec/hw-registers.md 8.2: acknowledge polled every 100 ms.
 bool reset_device(MachineBench& b, uint32_t request, uint32_t map_word = 0) {
   bool done = false;
   const RunOutcome outcome = b.run_task(
@@ -48,8 +48,8 @@ TEST(Machine, ProbeAndDeviceReset) {
   EXPECT_EQ(b.machine.now(), 100 * base::kPsPerMs);
 }
 
-// hw-registers.md 10.5 on the engine and queue of 3.12, without the engine's configuration: the
-// reset values of the model are usable.
+// spec/hw-registers.md 10.5 on the engine and queue of 3.12, without the engine's configuration:
+// the reset values of the model are usable.
 void set_up_queue(MachineBench& b, uint64_t half, uint64_t ring, uint32_t length) {
   const uint64_t unit = b.map().udma(b.map().h2t_engine(0)).bar0;
   b.put(unit + udma::kM2sPktLenCfg, 0x10F'FFFF);  // length 0 is 64 KiB
@@ -206,7 +206,7 @@ TEST(Machine, SliceExpiresOnAnEndlessLoop) {
   EXPECT_EQ(b.run(), RunOutcome::kQuiescent);
 }
 
-// hw-registers.md 6.3: programs reach a CC-core by DMA.
+// spec/hw-registers.md 6.3: programs reach a CC-core by DMA.
 TEST(Machine, DmaLoadsCcPrograms) {
   MachineBench b;
   b.host.bytes.resize(0x10000);

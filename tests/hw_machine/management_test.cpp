@@ -1,5 +1,5 @@
 // Misc RAM, mailboxes, counters and injected faults of a machine, through its PCIe function and its
-// DMA engines (hw-registers.md 2.7, 7).
+// DMA engines (spec/hw-registers.md 2.7, 7).
 #include <iterator>
 #include <random>
 #include <stdexcept>
@@ -50,7 +50,7 @@ TEST_P(Management, Identity) {
   }
 }
 
-// hw-registers.md 7.2 and 9.6.
+// spec/hw-registers.md 7.2 and 9.6.
 TEST(Management, ReservedSerialNumbersAreRefused) {
   for (const uint64_t serial : {0x1234'0000'0000ull, 0x1234'DEAD'BEEFull, 15ull,
                                 0xF158'12E4'F3DC'642Cull, 0x2C82'D5DB'4D1C'3969ull}) {
@@ -332,7 +332,8 @@ struct Copier {
   uint32_t slot = 0;
 };
 
-// hw-registers.md 9.3: the words of a neighbour, 4, 8 and 16 bytes at once; and stores of a peer.
+// spec/hw-registers.md 9.3: the words of a neighbour, 4, 8 and 16 bytes at once; and stores of a
+// peer.
 TEST_P(Management, PeersReadAndWriteIt) {
   MachineBench b(GetParam(), 2);
   Peers peers(b.machine);

@@ -1,5 +1,5 @@
 // Every register of NeuronCores, CC-cores and notification blocks on every generation, through BAR
-// 0, and what stands between them (hw-registers.md 0.2 rules 2 and 12).
+// 0, and what stands between them (spec/hw-registers.md 0.2 rules 2 and 12).
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -110,7 +110,8 @@ TEST_P(MachineRegisters, NotificationBlocks) {
   EXPECT_EQ(b.run(), hw::RunOutcome::kQuiescent);
 }
 
-// hw-registers.md 3.6, "DMA writes as signals": every alias of a semaphore block by a 4-byte copy.
+// spec/hw-registers.md 3.6, "DMA writes as signals": every alias of a semaphore block by a 4-byte
+// copy.
 TEST_P(MachineRegisters, SemaphoresAndEventsByDma) {
   namespace sem = contract::sem;
   namespace udma = contract::udma;

@@ -1,5 +1,5 @@
-// Resets through the PCIe function: what every block is like afterwards (hw-registers.md 8.4), what
-// is left alone, and the QEMU reset register (8.5).
+// Resets through the PCIe function: what every block is like afterwards (spec/hw-registers.md 8.4),
+// what is left alone, and the QEMU reset register (8.5).
 #include <map>
 #include <string>
 #include <tuple>
@@ -133,7 +133,7 @@ bool request(MachineBench& b, uint32_t type, uint32_t low = 0, uint32_t high = 0
   EXPECT_EQ(b.get(b.misc(misc::kStatus)), 8u);
   const base::Ps before = b.machine.now();
   EXPECT_EQ(b.run(), hw::RunOutcome::kQuiescent);
-  EXPECT_GE(b.machine.now() - before, 1 * base::kPsPerMs);  // hw-registers.md 8.2 step 4
+  EXPECT_GE(b.machine.now() - before, 1 * base::kPsPerMs);  // spec/hw-registers.md 8.2 step 4
   return b.get(b.misc(misc::kResetRequest)) == 0 && b.get(b.misc(misc::kStatus)) == 0;
 }
 
@@ -322,7 +322,7 @@ TEST_P(Resets, UnknownRequestIsNamed) {
   EXPECT_EQ(entries.count({"misc", hw::AccessLog::Kind::kUnsupported, "reset request", true}), 1u);
 }
 
-// hw-registers.md 8.5: other revisions do not have the register; emulators are like silicon.
+// spec/hw-registers.md 8.5: other revisions do not have the register; emulators are like silicon.
 void expect_no_qemu_register(Gen gen, uint8_t revision) {
   MachineBench b(gen, 1, [&](hw::MachineParams& p) { p.revision = revision; });
   const uint64_t at = b.map().qemu_reset().bar0;
@@ -384,7 +384,7 @@ TEST_P(Resets, QemuRegister) {
   finish(0, 6);
 }
 
-// hw-registers.md 10.6: two cores of v3 and v4 share an engine for host copies.
+// spec/hw-registers.md 10.6: two cores of v3 and v4 share an engine for host copies.
 void set_up_queue(MachineBench& b, uint32_t engine, uint32_t q, uint64_t ring) {
   b.put(b.map().udma(engine).bar0 + udma::kM2sPktLenCfg, 0x10F'FFFF);  // 3.10 step 7
   for (const uint64_t half : {uint64_t{0}, contract::kS2mOffset}) {

@@ -1,4 +1,4 @@
-// The command line of nccom-test against tools.md 2.2 to 2.5.
+// The command line of nccom-test against spec/tools.md 2.2 to 2.5.
 #include "tools/nccom-test/options.h"
 
 #include <gtest/gtest.h>

@@ -186,7 +186,7 @@ TEST(Program, OwnOperations) {
 }
 
 // In place source and destination are one buffer, each rank's part where the table of
-// collectives.md 1.3 has it.
+// spec/collectives.md 1.3 has it.
 TEST(Program, InPlace) {
   const std::pair<Operation, std::pair<uint64_t, uint64_t>> cases[] = {
       {Operation::kAllReduce, {0, 0}},

@@ -1,4 +1,4 @@
-// Layout and formulas against the synthetic example of tools.md 2.7 and 2.8.
+// Layout and formulas against the synthetic example of spec/tools.md 2.7 and 2.8.
 #include "tools/nccom-test/table.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Metadata of operations of variable size (tools.md 2.10): rules, sizes, tensors, expected data.
+// Metadata of operations of variable size (spec/tools.md 2.10): rules, sizes, tensors, expected
+// data.
 #include "tools/nccom-test/variable.h"
 
 #include <gtest/gtest.h>

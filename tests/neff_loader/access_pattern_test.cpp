@@ -36,7 +36,7 @@ std::vector<neff::Run> runs(const AccessPattern& p) {
   return out;
 }
 
-// The definition of neff.md 3.5.1, byte by byte.
+// The definition of spec/neff.md 3.5.1, byte by byte.
 std::vector<int64_t> touched(const AccessPattern& p) {
   std::vector<int64_t> out;
   const auto n = [&](unsigned i) { return i < p.dims ? p.sizes[i] : 1; };

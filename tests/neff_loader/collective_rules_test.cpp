@@ -1,4 +1,5 @@
-// Collectives in programs: every kind is read, and each of their rules (neff.md 1.10, 4.6) is kept.
+// Collectives in programs: every kind is read, and each of their rules (spec/neff.md 1.10, 4.6) is
+// kept.
 #include <gtest/gtest.h>
 
 #include "neff_loader/asm.h"

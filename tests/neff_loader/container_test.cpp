@@ -14,7 +14,7 @@ using Bytes = std::vector<uint8_t>;
 
 const Bytes kEmptyTar(1024);
 
-// neff.md 1.12.
+// spec/neff.md 1.12.
 Header vector_header(uint64_t pkg_version) {
   Header h;
   h.pkg_version = pkg_version;

@@ -1,4 +1,5 @@
-// Every rule of neff.md 1.10 and 4.6 that a loader can check, on spoilt copies of the examples.
+// Every rule of spec/neff.md 1.10 and 4.6 that a loader can check, on spoilt copies of the
+// examples.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Rules of neff.md 1.10 and 4.6: files that keep all, and copies of the examples that break one.
+// Rules of spec/neff.md 1.10 and 4.6: files that keep all, and copies of the examples that break
+// one.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 """A guest whose processor stands still (-S): QEMU's test protocol makes its accesses. It
-plays firmware and driver by hw-registers.md alone."""
+plays firmware and driver by spec/hw-registers.md alone."""
 import json
 import os
 import socket
@@ -103,13 +103,13 @@ class Guest:
                 return False
         return True
 
-    # hw-registers.md 8
+    # spec/hw-registers.md 8
     def reset_device(self):
         self.put(MISC + 0x1EC, 1)
         self.put(MISC + 0x800, 1)
         return self.wait(lambda: self.get(MISC + 0x1EC) == 0) and not self.get(MISC + 0x808) & 8
 
-    # hw-registers.md 3.10, 3.11
+    # spec/hw-registers.md 3.10, 3.11
     def set_up_queue(self):
         self.index = 0
         self.put(ENGINE + 0x254, 0x010FFFFF)  # a length of 0 means 64 KiB
@@ -130,7 +130,7 @@ class Guest:
         self.write(RX + at, struct.pack("<IIQ", word, 0, to))
         self.index += 1
 
-    # hw-registers.md 3.12
+    # spec/hw-registers.md 3.12
     def copy(self, to, source, size):
         self.write(MARKER, struct.pack("<II", 0xABCDEF01, 0))
         n = 1

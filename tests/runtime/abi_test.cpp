@@ -1,4 +1,4 @@
-// Layout of the public structures (nrt-api.md 3) as a C++ client sees them.
+// Layout of the public structures (spec/nrt-api.md 3) as a C++ client sees them.
 #include <gtest/gtest.h>
 
 #include <cassert>
@@ -24,7 +24,7 @@ namespace {
 
 CHECK_SIZE(NRT_STATUS, 4);
 CHECK_SIZE(nrt_dtype_t, 4);
-// The types of the interface are those of the hardware, by number (neff.md 3.6).
+// The types of the interface are those of the hardware, by number (spec/neff.md 3.6).
 #define CHECK_DTYPE(ours, theirs) \
   static_assert(static_cast<int>(contract::DType::ours) == static_cast<int>(theirs), #theirs)
 CHECK_DTYPE(kInvalid, NRT_DTYPE_INVALID);

@@ -91,7 +91,7 @@ TEST_F(Api, MalformedEnvironmentFailsInit) {
 
 TEST_F(Api, RingIdChecksAreMaskedOnBothHalvesOfEveryEngine) {
   ASSERT_EQ(init(), NRT_SUCCESS);
-  // Engine 0 of core 0 and engine 15 of core 1 (hw-registers.md 2.3, 3.9).
+  // Engine 0 of core 0 and engine 15 of core 1 (spec/hw-registers.md 2.3, 3.9).
   EXPECT_NE(fake::register_value(0x3000'0000 + 0x3A030) & 1u << 17, 0u);
   EXPECT_NE(fake::register_value(0x3070'0000 + 15 * 0x4'0000 + 0x3A070) & 1u << 11, 0u);
 }

@@ -395,7 +395,7 @@ int ndl_pod_status(uint8_t*, uint32_t*, uint32_t*, uint32_t*, int*, enum neuron_
 int ndl_get_logical_to_physical_nc_map(struct neuron_ioctl_nc_map* map, uint32_t max,
                                        enum neuron_ioctl_nc_mapping_type) {
   if (machine->options.gen == contract::Gen::kV2) return fail(524);
-  constexpr uint32_t kOrder[] = {4, 5, 6, 7, 2, 3, 0, 1};  // hw-registers.md 1.6, device 0
+  constexpr uint32_t kOrder[] = {4, 5, 6, 7, 2, 3, 0, 1};  // spec/hw-registers.md 1.6, device 0
   map->num_entries = max;
   for (uint32_t i = 0; i < max; ++i) map->mappings[i] = {i / 8, kOrder[i % 8]};
   return 0;

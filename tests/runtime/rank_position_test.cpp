@@ -91,7 +91,7 @@ TEST(RankTable, AnUltraServerIsFourToriAndARingThroughThem) {
   EXPECT_EQ(group.topology.lnc, 2u);
   EXPECT_EQ(group.topology.cores, 4u);
   EXPECT_EQ(group.topology.devices_per_node, 16u);
-  EXPECT_EQ(group.topology.links.size(), 2u * 192);  // platforms.md 7.5
+  EXPECT_EQ(group.topology.links.size(), 2u * 192);  // spec/platforms.md 7.5
   EXPECT_TRUE(std::is_sorted(group.topology.links.begin(), group.topology.links.end()));
   ASSERT_EQ(group.ranks(), 4u);
   EXPECT_EQ(group.members[1].rank, 255u);

@@ -161,7 +161,7 @@ TEST(Doorbells, BroadcastNeedsAllEnginesAndEqualCounts) {
   std::vector<nrt::DoorbellCounts> counts(16, {9, 9});
   auto one = nrt::doorbells(counts, units, map.broadcast(0).device, 8);
   ASSERT_EQ(one.size(), 1u);
-  // The published example of a trigger at run time (hw-registers.md 3.6).
+  // The published example of a trigger at run time (spec/hw-registers.md 3.6).
   EXPECT_EQ(one[0].address[0], 0x0FFFF1009038u);
   EXPECT_EQ(one[0].address[1], 0x0FFFF1029038u);
   EXPECT_EQ(one[0].value[0], 9u);

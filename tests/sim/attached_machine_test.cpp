@@ -339,7 +339,7 @@ TEST(AttachedMachine, BuildsPlatformsOfManyDevices) {
   auto built = AttachedMachine::create(params_of("trn2.48xlarge", pcie::BarLayout::kFull, nullptr));
   ASSERT_TRUE(built.ok()) << built.error().message();
   ASSERT_EQ((*built)->chips(), 16u);
-  // hw-registers.md 1.5
+  // spec/hw-registers.md 1.5
   constexpr uint32_t kIndexOfRoutingId[] = {0, 3, 4, 7, 12, 15, 8, 11, 1, 2, 5, 6, 13, 14, 9, 10};
   const uint64_t routing = contract::AddressMap{contract::Gen::kV3}.misc_ram().bar0 + 0x24;
   for (uint32_t c = 0; c < 16; ++c) {

@@ -15,7 +15,7 @@ hw::MachineParams params_of(const std::string& name) {
   return machine_params(platform, *config::Timing::load(platform.timing), {});
 }
 
-// hw-registers.md 9.5, for every device.
+// spec/hw-registers.md 9.5, for every device.
 TEST(MachineParams, CablesOfAnUltraserver) {
   const hw::MachineParams p = params_of("trn2-ultraserver");
   ASSERT_EQ(p.chips.size(), 64u);

@@ -53,7 +53,7 @@ def check_identity(client, gen):
     assert client.region_info(6)[1] == client.region_info(8)[1] == 0  # ROM, VGA
     refused(errno.EINVAL, client.region_info, 9)
     for index in range(5):
-        assert client.irq_info(index)[1] == 0  # hw-registers.md 1.4: no interrupts
+        assert client.irq_info(index)[1] == 0  # spec/hw-registers.md 1.4: no interrupts
     client.call(SET_IRQS, struct.pack("<IIIII", 20, 1 | 1 << 5, 0, 0, 0))  # disables INTx
     refused(errno.EINVAL, client.call, SET_IRQS, struct.pack("<IIIII", 20, 4 | 1 << 5, 0, 0, 1))
     refused(errno.ENOTSUP, client.call, DEVICE_FEATURE, struct.pack("<II", 8, 1 << 16 | 1))

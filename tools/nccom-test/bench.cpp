@@ -26,7 +26,7 @@ constexpr const char* kNoDriver =
     "Neuron DKMS Driver is not running! Read the troubleshooting guide of the Neuron runtime "
     "(nrt-troubleshoot) for how to install and load it.";
 
-// Containers may lack nodes from the low end (tools.md 1.3).
+// Containers may lack nodes from the low end (spec/tools.md 1.3).
 bool any_device() {
   constexpr int kNodes = 64;
   for (int i = 0; i < kNodes; ++i) {

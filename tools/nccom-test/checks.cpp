@@ -7,8 +7,8 @@ base::Error bad(const std::string& what) {
   return {base::Fault::kUsage, 2, "", what};
 }
 
-// Blocks of equal length go to all ranks: such sizes are not rounded (tools.md 2.2), unless one
-// size is for all operations.
+// Blocks of equal length go to all ranks: such sizes are not rounded (spec/tools.md 2.2), unless
+// one size is for all operations.
 base::Status check_blocks(const Options& o) {
   if (o.operation != Operation::kAllToAll || o.matrix) return {};
   Options whole = o;

@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kWhere = "data collector";
-constexpr uint16_t kDefaultPort = 60006;  // tools.md 2.3
+constexpr uint16_t kDefaultPort = 60006;  // spec/tools.md 2.3
 constexpr int kPollMs = 100;
 constexpr int kHelloMs = 5000;           // for the first word of a connection
 constexpr size_t kMaxLine = 256u << 20;  // durations of one step

@@ -1,5 +1,5 @@
-// Durations of a job's instances over TCP (tools.md 2.12): the nccom-test that has started them
-// listens and prints; each instance has one connection and sends a line of JSON per step.
+// Durations of a job's instances over TCP (spec/tools.md 2.12): the nccom-test that has started
+// them listens and prints; each instance has one connection and sends a line of JSON per step.
 #pragma once
 
 #include <sys/types.h>

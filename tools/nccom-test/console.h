@@ -1,5 +1,5 @@
 // Where nccom-test says what: lines of the table, what goes wrong, progress on a terminal
-// (tools.md 2.7, 2.13).
+// (spec/tools.md 2.7, 2.13).
 #pragma once
 
 #include <condition_variable>

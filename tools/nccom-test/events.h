@@ -1,4 +1,4 @@
-// Durations of collectives out of a system-trace document (nrt-api.md 15.2).
+// Durations of collectives out of a system-trace document (spec/nrt-api.md 15.2).
 #pragma once
 
 #include <cstdint>

@@ -59,7 +59,7 @@ uint64_t draw_float(FloatFormat f, uint64_t bits) {
   return (sign << f.exponent_bits | exponent) << f.mantissa_bits | mantissa;
 }
 
-// Tolerances of tools.md 2.9: relative, absolute; those of E3 and E5 in proportion to E4.
+// Tolerances of spec/tools.md 2.9: relative, absolute; those of E3 and E5 in proportion to E4.
 struct Tolerance {
   double relative;
   double absolute;

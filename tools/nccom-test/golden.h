@@ -1,4 +1,4 @@
-// Data of --check (tools.md 2.9): inputs that differ by rank and index, expected results,
+// Data of --check (spec/tools.md 2.9): inputs that differ by rank and index, expected results,
 // comparison.
 #pragma once
 

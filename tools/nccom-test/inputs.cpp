@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kMaxFile = 16u << 20;
-constexpr size_t kMaxStreams = 4;  // neff.md 4.4
+constexpr size_t kMaxStreams = 4;  // spec/neff.md 4.4
 constexpr size_t kMaxParts = 64;
 
 base::Error bad(const std::string& path, const std::string& what) {

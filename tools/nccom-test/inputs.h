@@ -1,4 +1,4 @@
-// Input files of nccom-test (tools.md 2.10, 2.11). Errors name the file and the rule.
+// Input files of nccom-test (spec/tools.md 2.10, 2.11). Errors name the file and the rule.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Several instances (tools.md 2.12): the first nccom-test starts one of its kind per instance
+// Several instances (spec/tools.md 2.12): the first nccom-test starts one of its kind per instance
 // through mpirun or srun, and collects what they measure; each takes its share of the ranks.
 #pragma once
 

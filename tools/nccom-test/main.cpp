@@ -1,4 +1,4 @@
-// nccom-test: times collective operations (tools.md 2). Ranks are threads of one process or of
+// nccom-test: times collective operations (spec/tools.md 2). Ranks are threads of one process or of
 // several (mpirun, srun, --x-rank-start), which meet through NEURON_RT_ROOT_COMM_ID.
 #include <algorithm>
 #include <cstdio>

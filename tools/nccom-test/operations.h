@@ -1,4 +1,4 @@
-// Operations, data types and reductions of nccom-test: names (tools.md 2.3) and kinds. Not
+// Operations, data types and reductions of nccom-test: names (spec/tools.md 2.3) and kinds. Not
 // published: reduce_scatterv, broadcast and all operations behind it; types fp8e3, fp8e5, uint64,
 // int64.
 #pragma once

@@ -1,5 +1,5 @@
-// Command line of nccom-test (tools.md 2.2 to 2.5): parsed values, and errors in argparse style.
-// Own options, not published: --gib and those that begin with --x-.
+// Command line of nccom-test (spec/tools.md 2.2 to 2.5): parsed values, and errors in argparse
+// style. Own options, not published: --gib and those that begin with --x-.
 #pragma once
 
 #include <cstdint>

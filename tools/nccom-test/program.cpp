@@ -18,7 +18,7 @@ constexpr int kInSemaphore = 10;
 constexpr int kOutSemaphore = 11;
 constexpr int kDoneSemaphore = 15;
 constexpr int kSemaphoresPerStream = 8;
-constexpr int kQueues = 16;  // each reports once: +16 per copy (neff.md 6.1)
+constexpr int kQueues = 16;  // each reports once: +16 per copy (spec/neff.md 6.1)
 constexpr uint32_t kAlignment = 64;
 constexpr const char* kSbufName = "SB";  // all tensors in SBUF are parts of one variable
 constexpr uint32_t kSbufId = 0;
@@ -133,7 +133,7 @@ struct Stream {
     if (o.sbuf) shapes = *sbuf_shapes(o, size);  // check_sbuf() has seen them
   }
 
-  // In place there is one buffer, with the parts one behind the other (collectives.md 1.3).
+  // In place there is one buffer, with the parts one behind the other (spec/collectives.md 1.3).
   std::vector<Place> places() const {
     std::vector<Place> out;
     Place next;
@@ -491,8 +491,8 @@ base::Result<Program> make_program(const Workload& work, uint32_t rank) {
       {"sg00/def.json", neff::text_bytes(definition_text(work, rank))},
       {"sg00/pool.json", neff::text_bytes(engine_json_text(work, rank))},
       {"sg00/pool.bin", *code}};
-  // A subgraph per physical core (neff.md 3.15); the second core has nothing to do, but a shared
-  // output is its tensor too.
+  // A subgraph per physical core (spec/neff.md 3.15); the second core has nothing to do, but a
+  // shared output is its tensor too.
   Json shared = Json::object();
   for (const Stream& s : streams_of(work, rank)) {
     if (s.direct()) shared[output_name(s.index)] = tensor_json(s, true);

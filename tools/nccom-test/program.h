@@ -1,7 +1,7 @@
 // NEFFs of nccom-test: a sequence of identical collectives between two private buffers, or in one
-// (tools.md 2.1, neff.md 6.2). With --check, DMA copies bring an input in before the first
-// operation and the output out after the last; the operations themselves are the same. Streams run
-// at once: one engine triggers them in turns.
+// (spec/tools.md 2.1, spec/neff.md 6.2). With --check, DMA copies bring an input in before the
+// first operation and the output out after the last; the operations themselves are the same.
+// Streams run at once: one engine triggers them in turns.
 #pragma once
 
 #include <cstdint>

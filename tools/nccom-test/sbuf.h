@@ -1,5 +1,5 @@
-// Tensors in SBUF (--sb2sb; tools.md 2.3, collectives.md 1.3): shapes, and what concatenates them.
-// Own: dimension 1 counts partitions, and the steps of dimension 0 are 1.
+// Tensors in SBUF (--sb2sb; spec/tools.md 2.3, spec/collectives.md 1.3): shapes, and what
+// concatenates them. Own: dimension 1 counts partitions, and the steps of dimension 0 are 1.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@ namespace nccom {
 namespace {
 
 constexpr size_t kLongestStat = 16;   // "p99.9" and more digits than anyone needs
-constexpr uint32_t kMaxChannels = 4;  // of a ring permute (collectives.md 1.5)
+constexpr uint32_t kMaxChannels = 4;  // of a ring permute (spec/collectives.md 1.5)
 
 // What the switches do. First those that differ in where the value goes.
 

@@ -1,4 +1,4 @@
-// The switches of the command line: names, arity, help (tools.md 2.3), and what each does.
+// The switches of the command line: names, arity, help (spec/tools.md 2.3), and what each does.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// The result table and the JSON and CSV reports (tools.md 2.6 to 2.8).
+// The result table and the JSON and CSV reports (spec/tools.md 2.6 to 2.8).
 #pragma once
 
 #include <cstdint>

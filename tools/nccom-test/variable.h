@@ -1,5 +1,5 @@
-// Operations of variable size (tools.md 2.2, 2.10; collectives.md 1.4): counts and displacements
-// from a file, or equal blocks.
+// Operations of variable size (spec/tools.md 2.2, 2.10; spec/collectives.md 1.4): counts and
+// displacements from a file, or equal blocks.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ using Metadata = std::vector<RankSizes>;
 // {"metadata": [ {"send_counts": [...], "send_displs": [...], ...} ]}
 base::Result<Metadata> read_metadata(const std::string& path);
 
-// The rules of tools.md 2.10 for the operation and its groups.
+// The rules of spec/tools.md 2.10 for the operation and its groups.
 base::Status check_metadata(const Options& options);
 
 // Metadata with blocks of every length from 0 to the equal share of `size`, in another order and

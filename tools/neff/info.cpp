@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Public feature names have no public bit numbers (neff.md 1.6): print bits.
+// Public feature names have no public bit numbers (spec/neff.md 1.6): print bits.
 std::string features_text(uint64_t bits) {
   if (bits == 0) return "N/A";
   std::string out;

@@ -1,4 +1,4 @@
-// What `neff info` prints (neff.md 1.11): the header, then nodes, tensors and programs.
+// What `neff info` prints (spec/neff.md 1.11): the header, then nodes, tensors and programs.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
-// neff: lists, unpacks, packs, assembles and disassembles NEFF files (neff.md 1.11). It needs no
-// device. Exit code 0: done; 1: a file is bad or cannot be read or written; 2: wrong command line.
+// neff: lists, unpacks, packs, assembles and disassembles NEFF files (spec/neff.md 1.11). It needs
+// no device. Exit code 0: done; 1: a file is bad or cannot be read or written; 2: wrong command
+// line.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <iostream>

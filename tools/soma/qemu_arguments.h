@@ -24,7 +24,7 @@ base::Result<QemuCommand> qemu_command(const std::vector<std::string>& arguments
 // Bytes of the value of QEMU's -m ("512", "1.5G", "size=2G"), rounded up to 8 KiB as QEMU does.
 base::Result<uint64_t> qemu_memory_bytes(const std::string& value);
 
-// "silicon", "emulator", "qemu" or a number up to 255 (hw-registers.md 1.2).
+// "silicon", "emulator", "qemu" or a number up to 255 (spec/hw-registers.md 1.2).
 base::Result<uint8_t> pci_revision(const std::string& text);
 
 }  // namespace soma

@@ -1,7 +1,7 @@
 // `soma describe --schedule`: the schedule that the collectives library makes for the first ranks
 // of a platform: verified, summarised, drawn. No machine runs. Exact: steps and bytes. Approximate:
-// loads of links are those of the routes of collectives.md 2.7.1 within a 4x4 torus and of shortest
-// paths elsewhere; nothing is said of switches.
+// loads of links are those of the routes of spec/collectives.md 2.7.1 within a 4x4 torus and of
+// shortest paths elsewhere; nothing is said of switches.
 #include <fmt/format.h>
 
 #include <algorithm>

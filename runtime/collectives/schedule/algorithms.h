@@ -1,5 +1,6 @@
-// The algorithms (collectives.md 2). Each returns a schedule, or an Error with the NRT_STATUS and
-// the reason why the group or operation is not eligible (kUnsupported: another algorithm may do).
+// The algorithms (spec/collectives.md 2). Each returns a schedule, or an Error with the NRT_STATUS
+// and the reason why the group or operation is not eligible (kUnsupported: another algorithm may
+// do).
 #pragma once
 
 #include "runtime/collectives/schedule/schedule.h"

@@ -1,4 +1,4 @@
-// All-to-all by meshes (collectives.md 2.12).
+// All-to-all by meshes (spec/collectives.md 2.12).
 #pragma once
 
 #include "runtime/collectives/schedule/schedule.h"

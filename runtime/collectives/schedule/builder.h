@@ -11,7 +11,7 @@ namespace ccl {
 
 // "No step": where a step would be named in an `after` list.
 constexpr uint32_t kNoId = 0xFFFFFFFF;
-// Chunks, parts, slices and slots are multiples of this many bytes (collectives.md 1.3).
+// Chunks, parts, slices and slots are multiples of this many bytes (spec/collectives.md 1.3).
 constexpr uint64_t kCutBytes = 64;
 
 constexpr uint64_t round_up(uint64_t bytes) {

@@ -1,6 +1,6 @@
 // Directed rings through the chips and ranks of a group: what the channels of Ring and KangaRing
-// follow. Source: collectives.md 2.3 (ports), 2.4 (cycles, order of ranks on a chip), 2.5 (line),
-// 2.10 (nodes), 2.14 (switched fabrics).
+// follow. Source: spec/collectives.md 2.3 (ports), 2.4 (cycles, order of ranks on a chip), 2.5
+// (line), 2.10 (nodes), 2.14 (switched fabrics).
 #pragma once
 
 #include <utility>
@@ -37,8 +37,9 @@ std::vector<uint32_t> core_order(const Topology& topology, const ChipStop& stop)
 // Channel -> position -> index in the group.
 std::vector<std::vector<uint32_t>> ring_orders(const Group& group, uint32_t max_channels);
 
-// {source, target} along channel `channel` of an implicit permute (collectives.md 1.5): at most 4
-// channels where the group has every device of its nodes, else 2, and no more than it has rings.
+// {source, target} along channel `channel` of an implicit permute (spec/collectives.md 1.5): at
+// most 4 channels where the group has every device of its nodes, else 2, and no more than it has
+// rings.
 base::Result<std::vector<std::pair<uint32_t, uint32_t>>> ring_pairs(const Group& group,
                                                                     uint32_t channel);
 

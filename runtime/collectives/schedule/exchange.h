@@ -1,4 +1,4 @@
-// Stages of an all-to-all (collectives.md 2.12).
+// Stages of an all-to-all (spec/collectives.md 2.12).
 #pragma once
 
 #include "runtime/collectives/schedule/stage.h"

@@ -1,7 +1,7 @@
-// Which groups are legal (collectives.md 1.8; permutes: 1.5; variable sizes: 1.4). Overlaps between
-// the lists of a set are checked by validate_groups (types.h), before anyone knows where ranks sit.
-// Exact: the symmetry of groups that span nodes, closed cycles. `strict` adds the published sizes
-// and shapes of the platform; without it any group runs.
+// Which groups are legal (spec/collectives.md 1.8; permutes: 1.5; variable sizes: 1.4). Overlaps
+// between the lists of a set are checked by validate_groups (types.h), before anyone knows where
+// ranks sit. Exact: the symmetry of groups that span nodes, closed cycles. `strict` adds the
+// published sizes and shapes of the platform; without it any group runs.
 #pragma once
 
 #include "runtime/collectives/schedule/topology.h"

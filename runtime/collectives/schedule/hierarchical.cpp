@@ -1,4 +1,4 @@
-// Hierarchical schedules (collectives.md 2.9): stages within nodes and between nodes.
+// Hierarchical schedules (spec/collectives.md 2.9): stages within nodes and between nodes.
 // Exact: the stages and which chunks they carry. Each stage is a mesh or RDH; a ring between nodes
 // is the flat ring's business.
 #include <algorithm>

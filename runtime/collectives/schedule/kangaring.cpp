@@ -1,8 +1,8 @@
-// KangaRing (collectives.md 2.6). The ranks of an S-engine pair (one die; LNC=2: two ranks, LNC=1:
-// four) form a group of which one, the primary, is on the ring; it reads and writes the memory of
-// the others, the secondaries, over the die. A chip has two groups, passed one after the other: the
-// hops alternate between d2d and NeuronLink. Every channel has other primaries, so that each rank
-// works in half of the channels.
+// KangaRing (spec/collectives.md 2.6). The ranks of an S-engine pair (one die; LNC=2: two ranks,
+// LNC=1: four) form a group of which one, the primary, is on the ring; it reads and writes the
+// memory of the others, the secondaries, over the die. A chip has two groups, passed one after the
+// other: the hops alternate between d2d and NeuronLink. Every channel has other primaries, so that
+// each rank works in half of the channels.
 // Flow control as in ring.cpp: lanes between neighbouring primaries, slots for partial sums. A
 // secondary says once that its memory may be touched and is told once that nobody will any more.
 // Our choice where 2.6 is silent: at LNC=1 the primary is the first core of its S-engine on forward
@@ -18,7 +18,7 @@
 namespace ccl {
 namespace {
 
-constexpr uint32_t kMaxRanks = 256;     // collectives.md 2.6
+constexpr uint32_t kMaxRanks = 256;     // spec/collectives.md 2.6
 constexpr uint64_t kLast = 1ull << 32;  // a time after all hops
 
 // Primary first, then the secondaries by ascending core.

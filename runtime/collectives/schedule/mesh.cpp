@@ -1,4 +1,4 @@
-// Mesh schedules (collectives.md 2.7, 2.14): one chip, single step, two steps, switch.
+// Mesh schedules (spec/collectives.md 2.7, 2.14): one chip, single step, two steps, switch.
 // Exact: who sends what to whom, operand orders, route and port classes. Ours: the all-gather
 // writes landed sections straight to outputs; on Trn1 and on switches it goes directly to all
 // ranks.

@@ -1,4 +1,4 @@
-// Programs of the MSCCL XML format (collectives.md 5.2) as schedules.
+// Programs of the MSCCL XML format (spec/collectives.md 5.2) as schedules.
 // Exact: the step types, FIFO order of a (source, destination, channel) triple, dependencies,
 // checks. Ours: a thread block is a channel of the schedule; a message goes through slots of the
 // receiver's channel buffer with credits; a chunk is moved in pieces, and all pieces of one loop

@@ -1,4 +1,4 @@
-// The XML of MSCCL programs, and the checks that need no execution (collectives.md 5.2).
+// The XML of MSCCL programs, and the checks that need no execution (spec/collectives.md 5.2).
 #include <tinyxml2.h>
 
 #include <algorithm>

@@ -8,7 +8,7 @@ namespace ccl {
 namespace {
 
 constexpr uint64_t kAlign = 64;
-constexpr uint32_t kMaxChannels = 32;  // collectives.md 1.8
+constexpr uint32_t kMaxChannels = 32;  // spec/collectives.md 1.8
 constexpr uint32_t kMaxFusedSources = 16;
 
 base::Error refused(const MscclProgram& program, const std::string& what) {

@@ -1,4 +1,4 @@
-// All-to-all in rounds (collectives.md 2.12): a rank talks to few peers at a time.
+// All-to-all in rounds (spec/collectives.md 2.12): a rank talks to few peers at a time.
 #include "runtime/collectives/schedule/algorithms.h"
 #include "runtime/collectives/schedule/exchange.h"
 

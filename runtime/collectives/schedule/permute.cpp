@@ -1,7 +1,7 @@
-// Permute, send and receive, permute with reduction (collectives.md 1.5, 2.13). Any set of pairs;
-// each rank sends at most once and receives at most once. Data goes straight into the output of the
-// target once that says that it may; slices are in flight together. In place the output still has
-// to be sent itself, so data waits in slots of the target's channel buffer until then.
+// Permute, send and receive, permute with reduction (spec/collectives.md 1.5, 2.13). Any set of
+// pairs; each rank sends at most once and receives at most once. Data goes straight into the output
+// of the target once that says that it may; slices are in flight together. In place the output
+// still has to be sent itself, so data waits in slots of the target's channel buffer until then.
 // A permute with reduction folds its two inputs on the way.
 #include <algorithm>
 #include <memory>

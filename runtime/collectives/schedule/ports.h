@@ -1,5 +1,5 @@
 // The 4x4 torus of Trn1 and Trn2: chip codes, routes and the cores that own the ports
-// (collectives.md 2.2, 2.3, 2.7.1), and who sends and receives for a chip in a mesh.
+// (spec/collectives.md 2.2, 2.3, 2.7.1), and who sends and receives for a chip in a mesh.
 // Ours: the route choice (2.7.1) is not published; to another node of an UltraServer the torus
 // comes first and Z last; at LNC=1 cores 2l and 2l+1 have the S-engine of core l at LNC=2.
 #pragma once

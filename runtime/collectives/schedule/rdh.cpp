@@ -1,4 +1,4 @@
-// Recursive halving and doubling (collectives.md 2.8) on sub-cubes of chips, over nodes too.
+// Recursive halving and doubling (spec/collectives.md 2.8) on sub-cubes of chips, over nodes too.
 // Exact: partners, axis orders, operand order (mates of the chip by core, then what arrived, step
 // by step). Ours: no intermediate sums (stages.h), so a chunk is rounded once per hop; node axes
 // come first in the all-gather.

@@ -1,6 +1,6 @@
-// What a schedule of variable size does with given metadata (collectives.md 1.4): the words are
-// followed from the metadata to where steps read them, so that the schedule that is verified is the
-// one that is lowered.
+// What a schedule of variable size does with given metadata (spec/collectives.md 1.4): the words
+// are followed from the metadata to where steps read them, so that the schedule that is verified is
+// the one that is lowered.
 #include <algorithm>
 #include <map>
 #include <memory>

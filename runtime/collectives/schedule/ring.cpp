@@ -1,7 +1,7 @@
-// Ring (collectives.md 2.5) and flat ring (2.10). Every chunk is cut in one part per channel; each
-// channel is a ring of its own. Partial sums travel through slots of the successor's channel buffer
-// with credits (3.5), finished chunks straight into its output. The first credit is the handshake
-// that lets a predecessor touch the memory of its successor at all.
+// Ring (spec/collectives.md 2.5) and flat ring (2.10). Every chunk is cut in one part per channel;
+// each channel is a ring of its own. Partial sums travel through slots of the successor's channel
+// buffer with credits (3.5), finished chunks straight into its output. The first credit is the
+// handshake that lets a predecessor touch the memory of its successor at all.
 // The last fold of an all-reduce writes its result to the own output and to the successor's at
 // once, so that 2(N-1) hops remain.
 // Order of sums: as 2.5 states it. Missing: nothing of 2.5.
@@ -18,7 +18,7 @@ namespace {
 
 // A channel with less to move per hop costs more than it carries.
 constexpr uint64_t kLeastPart = 4096;
-constexpr uint32_t kMaxSlots = 32;  // collectives.md 3.4
+constexpr uint32_t kMaxSlots = 32;  // spec/collectives.md 3.4
 
 bool gathers(OpKind kind) {
   return kind != OpKind::kReduceScatter;

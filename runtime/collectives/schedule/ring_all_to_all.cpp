@@ -1,7 +1,7 @@
-// All-to-all on a ring by store and forward (collectives.md 2.12): in step t a position passes on a
-// bundle of the N-1-t blocks that still have to go further; the first is for the receiver and is
-// written into its output, the others into a slot. Blocks are cut in one part per channel and, when
-// the bundles would not fit their slots, in slices that go round one after the other.
+// All-to-all on a ring by store and forward (spec/collectives.md 2.12): in step t a position passes
+// on a bundle of the N-1-t blocks that still have to go further; the first is for the receiver and
+// is written into its output, the others into a slot. Blocks are cut in one part per channel and,
+// when the bundles would not fit their slots, in slices that go round one after the other.
 // The own block is copied meanwhile.
 #include <algorithm>
 

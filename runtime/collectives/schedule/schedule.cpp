@@ -5,7 +5,7 @@
 namespace ccl {
 namespace {
 
-// Chunks and parts are cut at multiples of this many bytes (collectives.md 1.3).
+// Chunks and parts are cut at multiples of this many bytes (spec/collectives.md 1.3).
 constexpr uint64_t kAlign = 64;
 
 }  // namespace

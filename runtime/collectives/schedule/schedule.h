@@ -115,7 +115,7 @@ struct Schedule {
   std::function<Steps(uint32_t rank)> steps;
 };
 
-// Metadata of every rank, as words (collectives.md 1.4).
+// Metadata of every rank, as words (spec/collectives.md 1.4).
 using Metadata = std::vector<std::vector<uint32_t>>;
 // What a schedule of variable size does with this metadata, as an ordinary schedule. Blocks that
 // leave their buffers move nothing.
@@ -123,7 +123,7 @@ Schedule resolve(const Schedule& schedule, Metadata metadata);
 // Metadata with blocks of equal size, in the order of the ranks.
 Metadata equal_blocks(const OpRequest& request, uint32_t ranks);
 
-// Chunk n of a buffer of `bytes` over `ranks` (collectives.md 1.3): multiples of 64 bytes.
+// Chunk n of a buffer of `bytes` over `ranks` (spec/collectives.md 1.3): multiples of 64 bytes.
 struct Chunk {
   uint64_t offset = 0;
   uint64_t bytes = 0;
@@ -138,9 +138,9 @@ Chunk part_of(const Chunk& chunk, uint32_t parts, uint32_t p);
 struct ScheduleOptions {
   bool in_place = false;
   uint32_t max_channels = 4;
-  uint64_t slot_bytes = 2 * 1024 * 1024;  // at least; 512 KiB in collectives.md 3.4
-  uint32_t slots = 8;                     // D of collectives.md 3.5
-  uint32_t slices = 2;                    // S of collectives.md 2.5, at least
+  uint64_t slot_bytes = 2 * 1024 * 1024;  // at least; 512 KiB in spec/collectives.md 3.4
+  uint32_t slots = 8;                     // D of spec/collectives.md 3.5
+  uint32_t slices = 2;                    // S of spec/collectives.md 2.5, at least
   // A bound for steps per rank and channel (programs must fit a CC-core); slices and slots grow
   // instead.
   uint32_t max_steps = 900;

@@ -1,4 +1,4 @@
-// From a request to a schedule (collectives.md 2.16, eligibility 1.8).
+// From a request to a schedule (spec/collectives.md 2.16, eligibility 1.8).
 #include "runtime/collectives/schedule/select.h"
 
 #include <algorithm>

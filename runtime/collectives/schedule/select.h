@@ -1,5 +1,5 @@
-// Choice of an algorithm (collectives.md 2.16): what the library chooses by itself, and how a user
-// overrides it.
+// Choice of an algorithm (spec/collectives.md 2.16): what the library chooses by itself, and how a
+// user overrides it.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// The table of default algorithms (collectives.md 2.16): the first row that fits counts. Rows
+// The table of default algorithms (spec/collectives.md 2.16): the first row that fits counts. Rows
 // marked [P] are published, the others are this library's own and may be tuned.
 #include <algorithm>
 #include <array>

@@ -27,7 +27,7 @@ struct OpName {
   const char* name;
   OpKind kind;
 };
-// Short names: tools.md 2 (nccom-test).
+// Short names: spec/tools.md 2 (nccom-test).
 constexpr OpName kOps[] = {
     {"all_reduce", OpKind::kAllReduce},
     {"allr", OpKind::kAllReduce},

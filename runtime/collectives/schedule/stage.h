@@ -1,6 +1,6 @@
 // Building blocks of the algorithms that are not rings: a schedule is a chain of stages, each of
 // which scatters and reduces, or gathers, the sections of teams of ranks. Mesh, RDH and
-// hierarchical schedules are such chains (collectives.md 2.7 to 2.9).
+// hierarchical schedules are such chains (spec/collectives.md 2.7 to 2.9).
 //
 // A team is an ordered list of ranks; member j ends a reduction, or begins a gather, with section j
 // of the data. A section is a list of pieces; each piece says where a stage finds it and where it

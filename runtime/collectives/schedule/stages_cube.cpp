@@ -1,4 +1,4 @@
-// Recursive halving and doubling (collectives.md 2.8).
+// Recursive halving and doubling (spec/collectives.md 2.8).
 #include <algorithm>
 
 #include "runtime/collectives/schedule/stages.h"

@@ -1,6 +1,6 @@
 // What schedules know of the machine: where each rank of a group sits, and how chips are joined.
 // Filled from what the ranks tell each other (device, node, neighbours), never from the emulator.
-// Source: collectives.md 2.1 to 2.4, platforms.md 7.
+// Source: spec/collectives.md 2.1 to 2.4, spec/platforms.md 7.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Position {
   uint32_t node = 0;    // host, in the order of the ranks
   uint32_t chip = 0;    // platform-wide number, as in peer windows
   uint32_t device = 0;  // number of the chip on its node: row * 4 + col on a 4x4 torus
-  uint32_t core = 0;    // logical core in the chip (l of collectives.md 2.3)
+  uint32_t core = 0;    // logical core in the chip (l of spec/collectives.md 2.3)
   uint32_t nc = 0;      // first physical core
 };
 

@@ -1,5 +1,5 @@
-// Trees (collectives.md 2.11): binomial broadcast and reduce, double binary tree all-reduce, and a
-// barrier by dissemination. All pipelined in slices.
+// Trees (spec/collectives.md 2.11): binomial broadcast and reduce, double binary tree all-reduce,
+// and a barrier by dissemination. All pipelined in slices.
 // Order of sums (ours): a rank folds its own input, then its children's partial sums in one step,
 // rounded once: by ascending distance in the binomial tree, the lower interval first in the binary
 // ones.

@@ -1,5 +1,5 @@
-// Operations of variable size (collectives.md 1.4, 2.12): direct, with lengths and places that are
-// read when the operation runs.
+// Operations of variable size (spec/collectives.md 1.4, 2.12): direct, with lengths and places that
+// are read when the operation runs.
 //
 // All-to-all-v and all-gather-v: every rank writes its block for every peer to its place there.
 // Where that is follows from the rank, or is a word of the receiver's metadata, which the receiver

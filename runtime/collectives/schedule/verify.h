@@ -9,7 +9,7 @@
 namespace ccl {
 
 // Runs all ranks on symbolic data. Errors name the rank, the step and the reason: a result that is
-// not the operation's (collectives.md 1.1), ranks that fold an all-reduce in different orders,
+// not the operation's (spec/collectives.md 1.1), ranks that fold an all-reduce in different orders,
 // accesses to the same bytes without an order, a step that can never start, signals that nobody
 // takes or that could be taken for others, memory of a rank touched before it has started or after
 // it has finished. Relies on no more order between the steps of a channel than one that lets

@@ -63,7 +63,7 @@ class Memory {
   Segments segments_;
 };
 
-// Where a range lies when source and destination share memory (collectives.md 1.3).
+// Where a range lies when source and destination share memory (spec/collectives.md 1.3).
 struct Place {
   uint32_t rank = 0;
   Buffer memory = Buffer::kInput;
@@ -93,7 +93,7 @@ struct Expected {
 Expected expected(const Shape& shape, const Folds& folds, uint32_t rank, uint64_t offset);
 
 // The same for an operation of variable size with given metadata, from the definition
-// (collectives.md 1.4).
+// (spec/collectives.md 1.4).
 class VariableResult {
  public:
   VariableResult(const Shape& shape, const Metadata& metadata);

@@ -1,4 +1,4 @@
-/* Debug stream (nrt-api.md 13). */
+/* Debug stream (spec/nrt-api.md 13). */
 #ifndef NDEBUG_STREAM_H
 #define NDEBUG_STREAM_H
 

@@ -1,4 +1,4 @@
-/* The core of the runtime's C interface (nrt-api.md 3, 4 to 10, appendix A). */
+/* The core of the runtime's C interface (spec/nrt-api.md 3, 4 to 10, appendix A). */
 #ifndef NRT_H
 #define NRT_H
 
@@ -142,7 +142,7 @@ typedef struct nrt_tensor_list {
   size_t num_tensors;
 } nrt_tensor_list_t;
 
-/* Instance and life cycle (nrt-api.md 4, 5) */
+/* Instance and life cycle (spec/nrt-api.md 4, 5) */
 NRT_STATUS nrt_get_instance_info(nrt_instance_info_t *info, size_t instance_info_len);
 NRT_STATUS nrt_init(nrt_framework_type_t framework, const char *fw_version,
                     const char *fal_version);

@@ -1,5 +1,5 @@
-/* Explicit asynchronous calls, generation 2 (nrt-api.md 11). As published, a C program before C23
- * includes <assert.h> first. */
+/* Explicit asynchronous calls, generation 2 (spec/nrt-api.md 11). As published, a C program before
+ * C23 includes <assert.h> first. */
 #ifndef NRT_ASYNC_H
 #define NRT_ASYNC_H
 

@@ -1,4 +1,4 @@
-/* Asynchronous send and receive (nrt-api.md 12). */
+/* Asynchronous send and receive (spec/nrt-api.md 12). */
 #ifndef NRT_ASYNC_SENDRECV_H
 #define NRT_ASYNC_SENDRECV_H
 

@@ -1,5 +1,5 @@
-/* Experimental calls: model information, tracing, host-side barrier (nrt-api.md 6.4, 9.6, 10.1,
- * 16). */
+/* Experimental calls: model information, tracing, host-side barrier (spec/nrt-api.md 6.4, 9.6,
+ * 10.1, 16). */
 #ifndef NRT_EXPERIMENTAL_H
 #define NRT_EXPERIMENTAL_H
 

@@ -1,4 +1,4 @@
-/* Profiling and inspection (nrt-api.md 14). */
+/* Profiling and inspection (spec/nrt-api.md 14). */
 #ifndef NRT_PROFILE_H
 #define NRT_PROFILE_H
 

@@ -1,4 +1,4 @@
-/* Status codes of the runtime (nrt-api.md 2.1). Values have gaps and are never renumbered. */
+/* Status codes of the runtime (spec/nrt-api.md 2.1). Values have gaps and are never renumbered. */
 #ifndef NRT_STATUS_H
 #define NRT_STATUS_H
 

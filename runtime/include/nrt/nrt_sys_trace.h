@@ -1,4 +1,4 @@
-/* System trace (nrt-api.md 15). The fetched document carries, besides the published keys, the
+/* System trace (spec/nrt-api.md 15). The fetched document carries, besides the published keys, the
  * device's own resolution: data.nc_timestamp_ps, an integer number of picoseconds, on every
  * hardware event (nc_exec_running, cc_running, cc_exec_barrier). */
 #ifndef NRT_SYS_TRACE_H

@@ -1,4 +1,4 @@
-/* Version query (nrt-api.md 3.1, 4.6). As published, needs nrt/nrt.h to be included first. */
+/* Version query (spec/nrt-api.md 3.1, 4.6). As published, needs nrt/nrt.h to be included first. */
 #ifndef NRT_VERSION_H
 #define NRT_VERSION_H
 

@@ -1,4 +1,5 @@
-// The rings that channels follow, against the lists and properties of collectives.md 2.3 and 2.4.
+// The rings that channels follow, against the lists and properties of spec/collectives.md 2.3 and
+// 2.4.
 #include "runtime/collectives/schedule/cycles.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The two programs of collectives.md 8, item 10, as a synthesiser would write them.
+// The two programs of spec/collectives.md 8, item 10, as a synthesiser would write them.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Rings on every platform: right results, no races, no deadlocks, and the loads of collectives.md
-// 2.15.
+// Rings on every platform: right results, no races, no deadlocks, and the loads of
+// spec/collectives.md 2.15.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -67,8 +67,8 @@ inline Sample mesh_all_gather(uint32_t n, uint64_t bytes, bool in_place = false)
   return s;
 }
 
-// Ring of collectives.md 2.5 with `slots` slots per edge; every chunk is `bytes`. Lanes: credits
-// from the successor, data from the predecessor.
+// Ring of spec/collectives.md 2.5 with `slots` slots per edge; every chunk is `bytes`. Lanes:
+// credits from the successor, data from the predecessor.
 constexpr uint32_t kCredit = 0;
 constexpr uint32_t kData = 1;
 inline Sample ring_all_reduce(uint32_t n, uint64_t bytes, uint32_t slots) {

@@ -140,7 +140,7 @@ def new_mailbox(chip, command, payload):
 
 
 def engine_init(chip, e):
-    """hw-registers.md 3.10 without the repetitions over queues."""
+    """spec/hw-registers.md 3.10 without the repetitions over queues."""
     s = Registers(chip)
     v2 = chip == V2
     if v2:

@@ -1,5 +1,5 @@
 /* The datastore: counters, process and model information that a process shares with the driver and
- * with monitoring tools (ndl-api.md 6). Functions returning int give non-zero on error, those
+ * with monitoring tools (spec/ndl-api.md 6). Functions returning int give non-zero on error, those
  * returning a handle or pointer give NULL. */
 #ifndef NEURON_DS_H
 #define NEURON_DS_H
