@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares published times of collectives with simulated ones: accuracy.py BUILD_DIR OUTPUT.md.
+"""Compares published times of collectives with simulated ones: accuracy.py BUILD_DIR OUTPUT.
 
 Runs nccom-test, timing only, for every row of data/calibration/collectives.csv, and writes the
 table, its errors and what the parameters rest on (data/calibration/notes.json). The output holds

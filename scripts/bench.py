@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the emulator's own speed: bench.py BUILD_DIRECTORY OUTPUT.md [--large]
+"""Measures the emulator's own speed: bench.py BUILD_DIRECTORY OUTPUT [--large]
 
 Rounds of all cases are interleaved, so that a slow moment of the host hits all of them; medians and
 spread are printed. Costs of one execution are differences between runs with more and fewer

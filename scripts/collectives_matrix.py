@@ -2,7 +2,7 @@
 """Every collective with every algorithm on every platform, in device memory and in SBUF, with
 checked data:
 
-    collectives_matrix.py BUILD_DIR OUTPUT.md [--check] [PLATFORM...].
+    collectives_matrix.py BUILD_DIR OUTPUT [--check] [PLATFORM...].
 
 Runs `nccom-test --x-matrix` for the groups below and writes what ran and what the library refused,
 with its reason. --check compares with the file instead of writing it, for the platforms named or
@@ -74,11 +74,11 @@ NEURON_LOGICAL_NC_CONFIG=LNC soma run --platform PLATFORM -- \\
 R ring, M mesh, D recursive halving and doubling, K KangaRing, H hierarchical, F flat ring, T tree,
 P pairwise; a dash: not for this group, for the reasons below. "others": {others}; each has one
 algorithm. The algorithm was forced (`NCCOM_CC_ALGO`); what the library chooses by itself is in
-`spec/collectives.md`.
+`docs/collectives.md`.
 
 "in SBUF": {sbuf} between tensors in SBUF (as `--sb2sb`, here on all
 platforms) with the same algorithms; what ran if not all that ran in device memory. Other operations
-have no SBUF form (`spec/collectives.md`).
+have no SBUF form (`docs/collectives.md`).
 
 "variable sizes": {variable}, each with equal blocks and with blocks of
 every length from 0 to the equal share, in another order and with gaps; the first two also with

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Repeats the sweeps of a page and renews their pictures and tables: studies.py BUILD_DIR PAGE.md.
+"""Repeats the sweeps of a page and renews their pictures and tables: studies.py BUILD_DIR PAGE.
 
 Runs every fenced block of the page that is a `soma sweep`, from the root of the tree; what it prints
 replaces the text between the markers RESULT and END that follow it. The pictures are what the

@@ -29,8 +29,8 @@ bool tells_place(const config::Platform& platform, const config::Node& node) {
          std::any_of(std::begin(kNames), std::end(kNames), named);
 }
 
-// The node's number as drivers decode it (9.6): rack << 1 | server is 0, 1, 3, 2 for nodes 0 to 3.
-// Further nodes go on in racks of two.
+// The node's number as drivers decode it (spec/hw-registers.md 9.6): rack << 1 | server is 0, 1, 3,
+// 2 for nodes 0 to 3. Further nodes go on in racks of two.
 uint32_t server_rack(uint32_t node) {
   namespace misc = contract::misc;
   const uint32_t rack = node / 2;
@@ -103,7 +103,7 @@ uint8_t port_owners(const config::Platform& platform, const config::Chip& chip,
     return (other.coord[d] + platform.dims[d] - chip.coord[d]) % platform.dims[d];
   };
   if (last == 2 && ahead(0) != 0) {
-    // Left cables join servers 0-1 and 2-3, right ones 1-2 and 3-0 (9.5).
+    // Left cables join servers 0-1 and 2-3, right ones 1-2 and 3-0 (spec/hw-registers.md 9.5).
     const uint32_t lower = ahead(0) == 1 ? chip.coord[0] : other.coord[0];
     return platform.dims[0] == 2 || lower % 2 == 0 ? kLeftOwners : kRightOwners;
   }
@@ -170,7 +170,7 @@ hw::MachineParams machine_params(const config::Platform& platform, const config:
       each.server_rack = server_rack(chip.node);
       each.reservation = kReservation;
     }
-    // Drivers of hosts that are told their place take the id as it is (1.5).
+    // Drivers of hosts that are told their place take the id as it is (spec/hw-registers.md 1.5).
     each.routing_id = place ? chip.local_id : routing_id(each.device_id, chip.local_id);
     each.host = chip.node < host_memory.size() ? host_memory[chip.node] : nullptr;
     connect_windows(platform, chip, each);

@@ -14,7 +14,8 @@ namespace driver {
 
 using contract::Gen;
 
-// PCI revisions that select an execution environment; all others are silicon (1.2).
+// PCI revisions that select an execution environment; all others are silicon
+// (spec/hw-registers.md 1.2).
 constexpr uint8_t kRevisionQemu = 0xFF;
 constexpr uint8_t kRevisionEmulator = 0xF0;
 
@@ -30,10 +31,12 @@ struct Dhal {
   bool overhead_beats = false;        // step 26
   bool axi_error_tables = false;      // step 27
   bool mask_ring_id_errors = false;   // step 28
-  // Host copies (3.12).
+  // Host copies (spec/hw-registers.md 3.12).
   uint32_t ncs_per_h2t_engine = 1;
-  uint32_t nx_rings = 0;  // bit e mod 16: queue 14 belongs to an instruction fetcher (3.13)
-  // Address bits that select the host port, which has the value of the host window there (2.2).
+  // bit e mod 16: queue 14 belongs to an instruction fetcher (spec/hw-registers.md 3.13)
+  uint32_t nx_rings = 0;
+  // Address bits that select the host port, which has the value of the host window there
+  // (spec/hw-registers.md 2.2).
   uint64_t port_mask = 0;
 
   // Time of host copies (3.12; spec/driver-ioctl.md 6.3), microseconds per descriptor without the
@@ -44,7 +47,8 @@ struct Dhal {
   bool retry_copy_over_reset = false;
   bool zerocopy = false;
 
-  // Reset (8.1, 8.2) and what the revisions for QEMU and the emulator change (1.2, 8.5).
+  // Reset (spec/hw-registers.md 8.1, 8.2) and what the revisions for QEMU and the emulator change
+  // (spec/hw-registers.md 1.2, 8.5).
   uint32_t reset_give_up_s = 0;
   uint32_t qemu_timeout_factor = 10'000;
   uint32_t emulator_timeout_factor = 100'000;
@@ -62,25 +66,29 @@ struct Dhal {
   // Interface version window (spec/driver-ioctl.md 3.1.5) and other ABI facts.
   uint32_t compatible_min = 0;
   uint32_t compatible_max = 0;
-  bool nc_map = false;          // GET_LOGICAL_TO_PHYSICAL_NC_MAP is known
-  bool hbm_resource = false;    // RESOURCE_MMAP_INFO lists the HBMs
-  bool power_profiles = false;  // without them POWER_PROFILE succeeds and does nothing (3.17)
-  const char* core_arch = "";   // "NCv2"
+  bool nc_map = false;        // GET_LOGICAL_TO_PHYSICAL_NC_MAP is known
+  bool hbm_resource = false;  // RESOURCE_MMAP_INFO lists the HBMs
+  // without them POWER_PROFILE succeeds and does nothing (spec/driver-ioctl.md 3.17)
+  bool power_profiles = false;
+  const char* core_arch = "";  // "NCv2"
 
   // Pods (9; spec/driver-ioctl.md 3.16).
-  bool pods = false;               // may be a part of one
-  bool counted_on_max = false;     // MAX platforms number devices as they are probed (1.5)
-  bool switched_nc_order = false;  // PDS and MAX platforms have an NC order of their own (1.6)
-  // Engines that reach the neighbours of an ultraserver: two left, two right (9.2).
+  bool pods = false;  // may be a part of one
+  // MAX platforms number devices as they are probed (spec/hw-registers.md 1.5)
+  bool counted_on_max = false;
+  // PDS and MAX platforms have an NC order of their own (spec/hw-registers.md 1.6)
+  bool switched_nc_order = false;
+  // Engines that reach the neighbours of an ultraserver: two left, two right
+  // (spec/hw-registers.md 9.2).
   std::array<uint32_t, 4> election_engines{};
 
-  // Counters of sysfs (2.7, 7.1).
+  // Counters of sysfs (spec/hw-registers.md 2.7, 7.1).
   uint32_t pe_group_stride = 0;
   uint32_t pe_groups_per_row = 0;
   bool pe_fast_weight_loads = false;  // counted apart from the four columns
   bool hbm_repairable_ecc = false;
 
-  // Unit map of an NC reset (8.1).
+  // Unit map of an NC reset (spec/hw-registers.md 8.1).
   constexpr uint32_t reset_units(uint32_t nc_map_bits) const {
     uint32_t units = 0;
     for (uint32_t n = 0; n < map.ncs(); ++n) {

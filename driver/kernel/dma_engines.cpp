@@ -188,7 +188,7 @@ void DmaEngines::configure_axi_errors(const Writer& unit) const {
 }
 
 void DmaEngines::mask_ring_id_errors(const Writer& unit, uint32_t engine) const {
-  constexpr uint32_t kM2sRingId = 1u << 17;  // secondary group A (3.9)
+  constexpr uint32_t kM2sRingId = 1u << 17;  // secondary group A (spec/hw-registers.md 3.9)
   constexpr uint32_t kS2mRingId = 1u << 11;  // secondary group B
   constexpr uint32_t kA = udma::kSecondaryIrq;
   constexpr uint32_t kB = kA + udma::kSecondaryIrqStride;

@@ -112,7 +112,8 @@ void Election::device_reset(NeuronDevice& device, bool ok) {
   }
 }
 
-// 10.2 step 17: an election that ended before the driver was loaded still holds.
+// spec/hw-registers.md 10.2 step 17: an election that ended before the driver was loaded still
+// holds.
 void Election::adopt(NeuronDevice& device) {
   const uint32_t word = device.firmware().read(misc::kElectionStatus);
   const uint32_t high = device.firmware().read(misc::kPodSerialHi);

@@ -1,6 +1,7 @@
 // Misc RAM and the two firmware mailboxes (spec/hw-registers.md 7.3, 7.5, 7.6), 2.26.5.0 behaviour.
 // Exact: access order, attempts, sequence numbers, CRC. Missing: nothing of that release; periodic
-// metric posts (7.4) are not made, because no driver timer may drive simulated time forward.
+// metric posts (spec/hw-registers.md 7.4) are not made, because no driver timer may drive simulated
+// time forward.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,8 @@ namespace {
 
 constexpr uint32_t kQueues = uapi::kQueuesPerEngine;
 constexpr uint64_t kDescriptor = sizeof(contract::Descriptor);
-constexpr uint64_t kBlock = 64 * base::kKiB;  // 4096 descriptors at a time (3.5.4)
+// 4096 descriptors at a time (spec/driver-ioctl.md 3.5.4)
+constexpr uint64_t kBlock = 64 * base::kKiB;
 
 // 132 is the array bound of every generation; engines that a chip lacks are refused as well.
 bool engine_exists(const Call& call, uint32_t engine) {
@@ -37,7 +38,8 @@ int init_one(const Call& call, const uapi::dma_queue_init& in) {
   return engines.init_queue(in.eng_id, in.qid, tx_ring, rx_ring);
 }
 
-// A descriptor may only name host memory that some device of the process tracks (3.5.4).
+// A descriptor may only name host memory that some device of the process tracks
+// (spec/driver-ioctl.md 3.5.4).
 bool addresses_allowed(const Call& call, const uint8_t* descriptors, uint64_t bytes) {
   for (uint64_t at = 0; at < bytes; at += kDescriptor) {
     const auto address = base::load<uint64_t>(descriptors + at + 8);
@@ -105,7 +107,7 @@ int dma_ack_completed(const Call& call) {
   if (!engine_exists(call, request.eng_id) || request.qid >= kQueues) return -EINVAL;
   const DmaQueue& queue = call.device.engines().queue(request.eng_id, request.qid);
   const auto power_of_two = [](uint32_t n) { return n != 0 && (n & (n - 1)) == 0; };
-  // Moves a software index that only driver-built rings use (3.5.5).
+  // Moves a software index that only driver-built rings use (spec/driver-ioctl.md 3.5.5).
   return power_of_two(queue.tx_length) && power_of_two(queue.rx_length) ? 0 : -EPERM;
 }
 

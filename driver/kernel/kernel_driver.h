@@ -32,7 +32,7 @@ class SysfsTree;
 struct OpenFile {
   int minor = 0;
   int flags = 0;
-  bool free_access = false;  // opened O_WRONLY (1.3)
+  bool free_access = false;  // opened O_WRONLY (spec/driver-ioctl.md 1.3)
 };
 
 class KernelDriver : public CharDevice {

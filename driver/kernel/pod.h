@@ -7,7 +7,7 @@
 
 namespace driver {
 
-// From the DMI product name (9.1).
+// From the DMI product name (spec/hw-registers.md 9.1).
 enum class PlatformType { kStandard, kUltraServer, kPds, kMax };
 PlatformType platform_type(const std::string& product_name);
 

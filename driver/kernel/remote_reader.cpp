@@ -6,7 +6,7 @@
 namespace driver {
 namespace {
 
-constexpr uint32_t kRing = 1024;  // descriptors per half (9.3)
+constexpr uint32_t kRing = 1024;  // descriptors per half (spec/hw-registers.md 9.3)
 constexpr uint64_t kPage = 4096;
 // The host page: a constant 1, the flag that the second descriptor sets, the data.
 constexpr uint64_t kOne = 0;

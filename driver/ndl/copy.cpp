@@ -17,8 +17,8 @@ namespace uapi = driver::uapi;
 
 namespace {
 
-// The published driver keeps parts of its bookkeeping in 32 bits (3.4), so requests stay below 4
-// GiB.
+// The published driver keeps parts of its bookkeeping in 32 bits (spec/ndl-api.md 3.4), so requests
+// stay below 4 GiB.
 constexpr uint64_t kMaxRequest = uint64_t{2} << 30;
 
 // Calls step(offset, size) for each part of [0, size); an empty range is one call.
@@ -47,7 +47,8 @@ int buffer_copy(uint64_t mem_handle, void* buffer, uint64_t offset, uint64_t siz
   });
 }
 
-// The form since 2.29; 2.24 takes mem_buf_copy64 and 2.25 to 2.28 mem_buf_copy64zc (3.4.6).
+// The form since 2.29; 2.24 takes mem_buf_copy64 and 2.25 to 2.28 mem_buf_copy64zc
+// (spec/driver-ioctl.md 3.4.6).
 struct ZeroCopySequenced {
   uapi::mem_buf_copy64zc base;
   uint64_t sequence_num;
@@ -98,7 +99,8 @@ int zero_copy(uint64_t mem_handle, void* buffer, uint64_t offset, uint64_t size,
     accepted += part;
     return 0;
   });
-  // v2 drivers announce the feature and then refuse the request (3.1.6): copy what is left.
+  // v2 drivers announce the feature and then refuse the request (spec/driver-ioctl.md 3.1.6): copy
+  // what is left.
   if (result != 0 && errno == EINVAL && info->device->device_type == 2) {
     return buffer_copy(mem_handle, static_cast<char*>(buffer) + accepted, offset + accepted,
                        size - accepted, to_device);

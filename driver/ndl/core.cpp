@@ -22,7 +22,8 @@ int ndl_reset_ncs(int device_index, int nc_map, uint32_t* request_id) {
   if (device == nullptr) return -1;
   if (request_id == nullptr) return fail(EINVAL);
   uapi::device_reset request = {static_cast<uint32_t>(nc_map), 0};
-  // A positive result means an unfinished or uncollected request of this process (2.1).
+  // A positive result means an unfinished or uncollected request of this process
+  // (spec/ndl-api.md 2.1).
   if (call(fd_of(device), uapi::kNcReset, &request) != 0) {
     return fail(errno == EFAULT ? EBUSY : errno);
   }
@@ -143,8 +144,8 @@ ndl_mem_info_t* ring_record(ndl_device_t* device, const QueueRequest& what, uint
   for (const auto& [known, owned] : *priv(device)->chunks) {
     if (known->driver_handle == driver_handle) return known;
   }
-  // A ring that existed before keeps its size whatever was asked for (3.8); one in device memory
-  // comes without its address.
+  // A ring that existed before keeps its size whatever was asked for (spec/ndl-api.md 3.8); one in
+  // device memory comes without its address.
   if (!what.force_alloc_mem || mmap_offset == kNoOffset) {
     return driver::ndl::adopt_chunk(device, driver_handle);
   }

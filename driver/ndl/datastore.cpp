@@ -80,7 +80,8 @@ std::atomic<uint64_t>* device_counter(nds_instance_t* instance, uint32_t index) 
   return word_at(instance, uapi::kDsDeviceCounters + index * 8);
 }
 
-// Monitors tolerate torn objects, not torn counters: single words, relaxed order (6.1).
+// Monitors tolerate torn objects, not torn counters: single words, relaxed order
+// (spec/ndl-api.md 6.1).
 int add_to(nds_instance_t* instance, std::atomic<uint64_t>* counter, uint64_t amount) {
   if (counter == nullptr || !instance->writable()) return fail(EINVAL);
   counter->fetch_add(amount, std::memory_order_relaxed);

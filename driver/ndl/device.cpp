@@ -327,7 +327,8 @@ int ndl_mmap_bar_region(ndl_device_t* device, enum neuron_dm_block_type block, u
   info.resource = static_cast<uint32_t>(resource);
   if (call(fd_of(device), uapi::kResourceMmapInfo, &info) != 0) return -1;
   const int protection =
-      resource == NEURON_DM_RESOURCE_ALL ? PROT_READ : PROT_READ | PROT_WRITE;  // read-only (4.2)
+      // read-only (spec/driver-ioctl.md 4.2)
+      resource == NEURON_DM_RESOURCE_ALL ? PROT_READ : PROT_READ | PROT_WRITE;
   void* mapped = mmap(nullptr, info.size, protection, MAP_SHARED, fd_of(device),
                       static_cast<off_t>(info.offset));
   if (mapped == MAP_FAILED) return -1;

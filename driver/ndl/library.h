@@ -14,7 +14,8 @@
 
 namespace driver::ndl {
 
-// Issues a request. Success is 0; a positive result is a failed user copy and becomes EFAULT (2.1).
+// Issues a request. Success is 0; a positive result is a failed user copy and becomes EFAULT
+// (spec/ndl-api.md 2.1).
 int call(int fd, uint32_t request, void* arg);
 template <typename T>
 int call(int fd, uint32_t request, T* arg) {
@@ -31,7 +32,7 @@ inline uint64_t page_round(uint64_t size) {
 
 // The library-private tail of ndl_device_t.
 struct DevicePrivate {
-  ndl_device_context_t context;  // disclosed to be the first member (5.1)
+  ndl_device_context_t context;  // disclosed to be the first member (spec/ndl-api.md 5.1)
   int references;
   uint64_t features;                        // DRIVER_INFO_GET, 0 on drivers without it
   std::map<ndl_mem_info_t*, bool>* chunks;  // true: allocated here, so closing frees it

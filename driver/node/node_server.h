@@ -1,8 +1,8 @@
 // The device-node server: puts a driver's character devices and sysfs in front of client processes,
-// over a Unix socket in a private directory (architecture.md section 5). One I/O thread receives
-// and checks messages; what they ask for runs as driver tasks on the machine's kernel thread, in
-// the order of admission that the owner of requests() decides. Answers are sent from the kernel
-// thread.
+// over a Unix socket in a private directory (docs/architecture.md#processes). One I/O thread
+// receives and checks messages; what they ask for runs as driver tasks on the machine's kernel
+// thread, in the order of admission that the owner of requests() decides. Answers are sent from the
+// kernel thread.
 //
 //   auto server = driver::NodeServer::start({{&device}, &executor, ""});
 //   while (running) {

@@ -1,6 +1,6 @@
 // The host's clock as clients see it: wall time in which every interval that the machine was busy
-// is replaced by its simulated length (architecture.md section 4). The page is written by the
-// server and mapped read-only by clients.
+// is replaced by its simulated length (docs/architecture.md#time-and-repeatability). The page is
+// written by the server and mapped read-only by clients.
 #pragma once
 
 #include <stdint.h>

@@ -5,7 +5,7 @@
 namespace driver::qemu::remote {
 namespace {
 
-// Offsets in the messages (spec/qemu-remote-pci.md, Framing).
+// Offsets in the messages (spec/qemu-remote-pci.md 2).
 constexpr size_t kSizeAt = 8;  // of the header, behind four bytes that nobody defines
 constexpr size_t kWord = 8;
 constexpr size_t kConfigBytes = 12;

@@ -15,7 +15,7 @@ constexpr int kDatastoreSlots = 16;
 constexpr int kMaxNcRangeMarks = 512;
 constexpr uint32_t kPageSize = 4096;  // Appendix C item 11
 
-// Feature bits of DRIVER_INFO_GET (3.1.6).
+// Feature bits of DRIVER_INFO_GET (spec/driver-ioctl.md 3.1.6).
 constexpr uint64_t kFeatureDmabuf = 1u << 0;
 constexpr uint64_t kFeatureAsyncDma = 1u << 1;
 constexpr uint64_t kFeatureBatchDmaqInit = 1u << 2;
@@ -51,7 +51,7 @@ enum MemCategory : uint32_t {
   kMemCategoryCount = 20,
 };
 
-// Notification queues (3.7).
+// Notification queues (spec/driver-ioctl.md 3.7).
 enum NqDevType : uint32_t { kNqDevNc = 0, kNqDevTopsp = 1 };
 enum NqType : uint32_t {
   kNqTrace = 0,
@@ -63,7 +63,7 @@ enum NqType : uint32_t {
 };
 constexpr int kNqSlots = 96;
 
-// RESOURCE_MMAP_INFO (3.14).
+// RESOURCE_MMAP_INFO (spec/driver-ioctl.md 3.14).
 enum ResourceBlock : uint32_t { kBlockTpb = 0, kBlockTopsp = 1, kBlockHbm = 2 };
 enum ResourceKind : uint32_t {
   kResourceSemaphore = 0,
@@ -72,7 +72,7 @@ enum ResourceKind : uint32_t {
   kResourceDeviceMemory = 3,
 };
 
-// DMA engine and queue states as reported (3.5.1, 3.5.6).
+// DMA engine and queue states as reported (spec/driver-ioctl.md 3.5.1, 3.5.6).
 enum DmaState : uint32_t {
   kDmaDisable = 0,
   kDmaIdle = 1,
@@ -82,17 +82,17 @@ enum DmaState : uint32_t {
 enum DmaQueueSwStatus : uint32_t { kQueueDisabled = 1, kQueueEnabled = 2, kQueueAborted = 3 };
 enum DmaQueueType : uint32_t { kQueueTx = 0, kQueueRx = 1 };
 
-// Asynchronous copy handles (3.4.2).
+// Asynchronous copy handles (spec/driver-ioctl.md 3.4.2).
 constexpr int32_t kAsyncNone = -1;
 constexpr int32_t kAsyncSync = 0;
 constexpr int32_t kAsync1 = 1;
 constexpr int32_t kAsync2 = 2;
 
-// NC_RESET (3.12) and CINIT_SET_STATE (3.11).
+// NC_RESET (spec/driver-ioctl.md 3.12) and CINIT_SET_STATE (spec/driver-ioctl.md 3.11).
 constexpr uint32_t kResetWholeDevice = 0xffffffffu;
 enum CinitState : uint32_t { kCinitStarted = 1, kCinitCompleted = 2, kCinitInvalid = 3 };
 
-// Datastore (3.9; spec/ndl-api.md 6.2).
+// Datastore (spec/driver-ioctl.md 3.9; spec/ndl-api.md 6.2).
 constexpr uint32_t kDatastoreSize = 256 * 1024;
 constexpr uint32_t kDsDeviceCounters = 8;
 constexpr uint32_t kDsNcCounters = 256;

@@ -152,7 +152,7 @@ constexpr uint32_t kMemBufZerocopy64Batches = iowr(129, 32);
 constexpr uint32_t kThrottlingNotifications = iow(130, 4);
 constexpr uint32_t kGetVaPlacement = iow(131, 16);
 constexpr uint32_t kDmaQueueInitBatch = ior(133, 12296);
-// Added after the baseline (2.30)
+// Added after the baseline, by release 2.30
 constexpr uint32_t kGetPerformanceProfile = iowr(132, 8);
 constexpr uint32_t kAvailablePerfProfiles = iowr(134, 36);
 constexpr uint32_t kGetAsyncH2tDmaComplQueues = iowr(135, 264);

@@ -173,8 +173,8 @@ Action Controller::qemu_write(uint32_t value) {
   return start_reset(device ? device_scope(config_.gen) : decode_reset_map(config_.gen, value, 0));
 }
 
-// A repeated request while busy is accepted (8.2): it is part of the running reset, or of one that
-// follows at once if it covers more.
+// A repeated request while busy is accepted (spec/hw-registers.md 8.2): it is part of the running
+// reset, or of one that follows at once if it covers more.
 Action Controller::start_reset(const ResetScope& scope) {
   word(misc::kStatus) = misc::kStatusBusy.set(word(misc::kStatus), 1);
   const bool takes_over = state_.resetting && state_.announced;

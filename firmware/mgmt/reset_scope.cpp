@@ -7,8 +7,8 @@ ResetScope decode_reset_map(contract::Gen gen, uint32_t low, uint32_t high) {
   if (gen == contract::Gen::kV2) {
     s.ncs = low & 3;
     s.topsps = (low >> 8) & 0x3F;
-    // The v2 map has no DMA bits; both treatments are allowed (6.6). Engines of a reset core stop
-    // with it, so that a killed client's transfers end.
+    // The v2 map has no DMA bits; both treatments are allowed (spec/hw-registers.md 6.6). Engines
+    // of a reset core stop with it, so that a killed client's transfers end.
     s.dma_ncs = s.ncs;
     return s;
   }

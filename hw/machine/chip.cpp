@@ -11,7 +11,8 @@ namespace topsp = contract::topsp;
 
 namespace {
 
-// Serial numbers only have to be unique, above 15 (9.4 step 5), and none of those below.
+// Serial numbers only have to be unique, above 15 (spec/hw-registers.md 9.4 step 5), and none of
+// those below.
 constexpr uint64_t kSerialBase = 0x0001'0000'0000'1000;
 // spec/hw-registers.md 7.2: drivers take these low words for "not ready".
 constexpr uint32_t kNotSerials[] = {0, 0xDEAD'BEEF};

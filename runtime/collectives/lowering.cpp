@@ -1,6 +1,7 @@
-// From a schedule to one rank's CC programs and DMA rings (spec/collectives.md 3.1, 3.5; hardware
-// contract 5, 6). The first CC-core of the stream takes the trigger and triggers the others; each
-// issues the steps of its channels in the order of the list, each step when its waits are over, and
+// From a schedule to one rank's CC programs and DMA rings (spec/collectives.md 3.1, 3.5;
+// docs/hardware-contract.md 5, 6). The first CC-core of the stream takes the trigger and triggers
+// the others; each issues the steps of its channels in the order of the list, each step when its
+// waits are over, and
 // tells the first at the end, which completes the operation. Steps signal by DMA writes to the
 // waiters' semaphores, behind the data in the same queue; steps without bytes by stores of the
 // CC-core, with the value that all engines of a step together would add.

@@ -76,7 +76,7 @@ std::vector<uint32_t> expected_neighbours(ccl::Fabric fabric, uint32_t devices, 
 }
 
 // Its neighbours on the host, and those that follow from the numbering of platforms: the Z ring of
-// an UltraServer (spec/platforms.md 7.5), the direct link between racks (7.6).
+// an UltraServer (spec/platforms.md 7.5), the direct link between racks (spec/platforms.md 7.6).
 std::vector<uint32_t> linked_chips(const RankPosition& p) {
   std::vector<uint32_t> chips(p.neighbours.begin(), p.neighbours.begin() + p.neighbour_count);
   if (p.fabric == ccl::Fabric::kSwitched) {

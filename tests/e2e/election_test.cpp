@@ -369,7 +369,7 @@ TEST(Election, ANodeWithoutPower) {
   }
 }
 
-// Left of n is n + 1, right is n - 1: no ring of the kind that is meant (9.5).
+// Left of n is n + 1, right is n - 1: no ring of the kind that is meant (spec/hw-registers.md 9.5).
 TEST(Election, ARotatedRingIsFound) {
   ClusterOptions options;
   options.change = [](hw::MachineParams& p) {

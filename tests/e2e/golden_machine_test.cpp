@@ -304,7 +304,8 @@ TEST_P(Scrub, EndsInTime) {
   ASSERT_EQ(m.ioctl(file, uapi::kHbmScrubStart, request), 0);
   uapi::hbm_scrub_wait wait{0, 1};
   ASSERT_EQ(m.ioctl(file, uapi::kHbmScrubWait, wait), 0);
-  // Not faster than 16 engines at their nominal 27.2 GB/s, 38.4 GB/s on v4 (3.14).
+  // Not faster than 16 engines at their nominal 27.2 GB/s, 38.4 GB/s on v4
+  // (spec/hw-registers.md 3.14).
   const uint64_t bytes = m.bench.map().hbm_size() - contract::kFirmwareReserved;
   EXPECT_GT(m.bench.machine.now() - start, bytes * 1000 / 16 / 39);
   m.expect_copies(file, 0);

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 /* Trainium1: the windows of the CC-cores in the register BAR, and their control register (2 = halt,
- * hardware contract section 5). */
+ * docs/hardware-contract.md 5). */
 static const uint64_t kCcCores = 0x10000000, kCcWindow = 0x400000, kControl = 0x2004;
 
 static nrt_model_t* models[2];

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* spec/hw-registers.md 2.2 and the hardware contract, section 5: offsets in the register BAR. */
+/* spec/hw-registers.md 2.2 and docs/hardware-contract.md 5: offsets in the register BAR. */
 static const uint64_t kCore = 0x04000000, kCcCores = 0x10000000, kCcWindow = 0x400000;
 static const uint64_t kPrograms = 0x10000, kOperations = 0x4000, kSet = 0x1400;
 static const uint64_t kSemaphores = 0x02700000, kEngines = 0x02600000, kEngineStride = 0x10000;

@@ -1,5 +1,5 @@
 // Copies between host memory and both HBM stacks, by copy engines and by compute-side engines, with
-// rings of several sizes over several laps (sections 3.5, 3.6, 3.10 to 3.12, 10.5).
+// rings of several sizes over several laps (spec/hw-registers.md 3.5, 3.6, 3.10 to 3.12, 10.5).
 #include <string.h>
 
 #include "check.h"

@@ -9,7 +9,7 @@ struct device {
   char name[16];  // of its directory in /sys/bus/pci/devices
   uint16_t vendor, id;
   uint8_t revision;
-  int register_bar;  // 0, or 2 with the revision of a simulator (1.2)
+  int register_bar;  // 0, or 2 with the revision of a simulator (spec/hw-registers.md 1.2)
   uint64_t bar_size[6];
   volatile uint8_t* registers;
   volatile uint8_t* hbm;  // BAR 4: HBM 0 from its start

@@ -1,6 +1,6 @@
 // DMA errors: what is wrong with the descriptors or the addresses stops the engine and is named in
-// its interrupt groups; a reset, or the command "normal operation", recovers it (sections 3.6, 3.7,
-// 3.9, 3.10).
+// its interrupt groups; a reset, or the command "normal operation", recovers it
+// (spec/hw-registers.md 3.6, 3.7, 3.9, 3.10).
 #include "check.h"
 #include "registers.h"
 #include "suites.h"

@@ -1,5 +1,5 @@
 // Words of the firmware, registers that do not exist, accesses that no driver makes, and the legacy
-// mailbox (sections 0.2, 7.1, 7.5).
+// mailbox (spec/hw-registers.md 0.2, 7.1, 7.5).
 #include <string.h>
 
 #include "check.h"

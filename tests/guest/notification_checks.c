@@ -1,6 +1,6 @@
-// Notification queues of CC-cores and compute engines, in host memory and in HBM (section 5). What
-// raises a notification and how an entry looks is the hardware contract's
-// (docs/hardware-contract.md 3 to 5).
+// Notification queues of CC-cores and compute engines, in host memory and in HBM
+// (spec/hw-registers.md 5). What raises a notification and how an entry looks is the hardware
+// contract's (docs/hardware-contract.md 3 to 5).
 #include <string.h>
 
 #include "check.h"
@@ -15,11 +15,11 @@ struct entry {
   uint64_t debug_id;
   uint32_t pc, info;
 };
-_Static_assert(sizeof(struct entry) == 32, "hardware contract 4");
+_Static_assert(sizeof(struct entry) == 32, "docs/hardware-contract.md 4");
 
 #define PHASE_1 NOTIFY_PHASE
 
-// The order of section 5.3.
+// The order of spec/hw-registers.md 5.3.
 static void set_ring(const struct device* d, uint32_t block, unsigned set, uint64_t ring,
                      uint32_t bytes) {
   reg_write(d, block + NQ_SET(set) + NQ_BASE_HIGH, (uint32_t)(ring >> 32));

@@ -1,4 +1,5 @@
-// What the PCI bus says about the device (sections 1.1 to 1.4), and what its switches do.
+// What the PCI bus says about the device (spec/hw-registers.md 1.1 to 1.4), and what its switches
+// do.
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

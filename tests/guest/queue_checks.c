@@ -1,5 +1,5 @@
 // How queues behave: orders of doorbells, packet shapes, barriers, several at once, stops and
-// resets with work pending (sections 3.4, 3.6, 3.7, 3.13).
+// resets with work pending (spec/hw-registers.md 3.4, 3.6, 3.7, 3.13).
 #include <string.h>
 
 #include "check.h"

@@ -20,12 +20,12 @@
 
 // 2.3: BAR offsets
 #define NC_EVENTS(i) (0x02700000u + (i)*0x04000000u)
-#define NC_ENGINES(i) (0x02600000u + (i)*0x04000000u)  // hardware contract 3
+#define NC_ENGINES(i) (0x02600000u + (i)*0x04000000u)  // docs/hardware-contract.md 3
 #define TOPSP(i) (0x10000000u + (i)*0x400000u)
 #define APB 0x30000000u
 #define NC_NOTIFY(i) ((i) == 0 ? 0x30535000u : 0x30C35000u)
 #define TOPSP_NOTIFY(i) (0x30E04000u + (i)*0x40000u)
-#define BROADCAST(nc) (0x31000000u + (nc)*0x40000u)  // hardware contract 6
+#define BROADCAST(nc) (0x31000000u + (nc)*0x40000u)  // docs/hardware-contract.md 6
 #define QEMU_RESET 0x30647010u
 #define MISC 0x30FA0000u
 #define PC_HOLE (HOST_WINDOW | 0xFE000000ull)  // a PC has no memory below its firmware
@@ -125,8 +125,8 @@
 #define NQ_SIZE 0x8u
 #define NQ_HEAD 0xCu
 
-// Hardware contract 3 to 5 (docs/hardware-contract.md, data/regs/cc.json, engine.json): what the
-// specification leaves open.
+// docs/hardware-contract.md 3 to 5 (and data/regs/cc.json, engine.json): what the specification
+// leaves open.
 #define ENGINE(e) ((e)*0x10000u)
 #define ENGINE_CONTROL 0x00u
 #define ENGINE_STATUS 0x04u

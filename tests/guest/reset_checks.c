@@ -1,4 +1,5 @@
-// Device reset, reset of one NeuronCore, and the reset register of simulators (section 8).
+// Device reset, reset of one NeuronCore, and the reset register of simulators
+// (spec/hw-registers.md 8).
 #include <string.h>
 
 #include "check.h"

@@ -17,5 +17,6 @@ void check_removal(struct device* device);     // removes and finds it again
 void leave_busy(struct device* device);        // transfers under way, for a reset of the guest
 void measure(struct device* device);
 
-// A reset request with its handshake (sections 8.1, 8.2); false if it was not served in time.
+// A reset request with its handshake (spec/hw-registers.md 8.1, 8.2); false if it was not served in
+// time.
 bool reset_device(const struct device* device);

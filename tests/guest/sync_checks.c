@@ -1,4 +1,5 @@
-// Semaphores and events, by the CPU and by DMA, and doorbells rung by DMA (sections 3.6, 4).
+// Semaphores and events, by the CPU and by DMA, and doorbells rung by DMA
+// (spec/hw-registers.md 3.6, 4).
 #include "check.h"
 #include "registers.h"
 #include "suites.h"

@@ -17,7 +17,7 @@ static uint32_t sdma_wrapper(unsigned engine) {
   return engine == 32 ? APB + 0x640000u : APB + 0xD40000u;
 }
 
-// Section 3.8: how a doorbell that is broadcast to the engines of a core travels.
+// spec/hw-registers.md 3.8: how a doorbell that is broadcast to the engines of a core travels.
 static void init_broadcast(const struct device* d, unsigned engine) {
   const unsigned e = engine % 16;
   const bool last = e == 0 || e == 3 || e == 6 || e == 9 || e == 15;
@@ -54,7 +54,7 @@ static void init_axi_errors(const struct device* d, uint32_t u) {
   reg_write(d, u + 0x3A300, 0xFFFFFFFF);
 }
 
-// Section 3.10, column v2, in its order.
+// spec/hw-registers.md 3.10, column v2, in its order.
 void udma_init_engine(const struct device* d, unsigned engine, bool again) {
   static const struct store before_selectors[] = {{0x310, 0x01000400},   {0x124, 0x0000086F},
                                                   {0x3A300, 0x05F5E100}, {0x408, 0},

@@ -1,4 +1,5 @@
-// Driving a DMA engine: initialisation, rings, doorbells, completion (sections 3.10 to 3.12).
+// Driving a DMA engine: initialisation, rings, doorbells, completion (spec/hw-registers.md 3.10 to
+// 3.12).
 //
 // A transfer takes a descriptor of the source (TX, the M2S half of a queue) and one of the
 // destination (RX, its S2M half). Both rings are in memory; a doorbell says how many descriptors
@@ -33,7 +34,7 @@ struct queue {
 
 // BAR offset of engine 0..33: 16 for each NeuronCore, then the two for host copies.
 uint32_t udma_unit(unsigned engine);
-// `again`: it was initialised before since the program started (section 3.10, step 2).
+// `again`: it was initialised before since the program started (spec/hw-registers.md 3.10, step 2).
 void udma_init_engine(const struct device* device, unsigned engine, bool again);
 // Rings of `length` descriptors in host memory.
 void queue_init(struct queue* queue, const struct device* device, unsigned engine, unsigned number,

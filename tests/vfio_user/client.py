@@ -154,7 +154,7 @@ def wrap(device, queue, memories, laps):
 
 
 def semaphore(device, queue, memories):
-    """Section 4, and 3.6: a DMA write of 4 bytes as a signal."""
+    """spec/hw-registers.md 4, and 3.6: a DMA write of 4 bytes as a signal."""
     gen, ram = device.gen, memories[0]
     amount = ram.take(4)
     ram.write(amount, struct.pack("<I", 5))

@@ -194,7 +194,8 @@ class Device:
 
 
 class Queue:
-    """One DMA queue with rings and a completion word in host memory (3.5, 3.6, 3.11, 3.12)."""
+    """One DMA queue with rings and a completion word in host memory (spec/hw-registers.md 3.5, 3.6,
+    3.11, 3.12)."""
 
     MARK = 0xABCD_EF01
 

@@ -1,7 +1,8 @@
 // `soma sweep`: times collectives over a grid of platforms, operations, ranks, timing values and
 // sizes. Every point is one `soma run ... nccom-test` on a machine of its own, so its result
 // depends on no other point and on no number of jobs; results go to a CSV file, to a picture and to
-// a page with curves next to the published measurements of the same platform (spec/calibration.md).
+// a page with curves next to the published measurements of the same platform
+// (data/calibration/collectives.csv).
 #pragma once
 
 #include <cstdint>

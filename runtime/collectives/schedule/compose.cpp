@@ -103,7 +103,7 @@ std::optional<Cube> chip_cube(const Topology& topology, const std::vector<ChipRa
 }
 
 // The first axes join nodes: the slowest links carry the fewest bytes. The axes of a torus rotate
-// with the core, so that the cores of a chip use different ports (2.8.2).
+// with the core, so that the cores of a chip use different ports (spec/collectives.md 2.8.2).
 std::vector<uint32_t> rotated(const Cube& cube, size_t node_axes, uint32_t core) {
   std::vector<uint32_t> axes = cube.axes;
   const auto first = axes.begin() + static_cast<ptrdiff_t>(node_axes);

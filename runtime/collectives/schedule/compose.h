@@ -28,7 +28,8 @@ void add_mesh_reduce(ChainBuilder* builder, const ChipShape& shape, TeamsPtr tea
 enum class Before : uint8_t { kNothing, kReduce, kOther };
 void add_mesh_gather(ChainBuilder* builder, const ChipShape& shape, TeamsPtr teams, Before before);
 
-// Teams whose chips form a hypercube (2.8.2): for every local core the ranks of all chips.
+// Teams whose chips form a hypercube (spec/collectives.md 2.8.2): for every local core the ranks of
+// all chips.
 struct CubePlan {
   std::vector<std::vector<uint32_t>> columns;  // ranks
   std::vector<Cube> cubes;                     // by column

@@ -103,7 +103,7 @@ class Rings {
       std::reverse(order.begin(), order.end());
       out.push_back(cycle(node, order, static_cast<uint32_t>(out.size())));
     }
-    // One chip without ports: the reverse of the order of its cores (2.4).
+    // One chip without ports: the reverse of the order of its cores (spec/collectives.md 2.4).
     if (node.size() == 1) out[1] = reversed(out[0]);
     return out;
   }

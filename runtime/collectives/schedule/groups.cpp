@@ -48,7 +48,7 @@ std::vector<uint32_t> legal_sizes(const Topology& topology) {
   return {};
 }
 
-// Every node of the group has ranks at the same places (1.8, rule 2).
+// Every node of the group has ranks at the same places (spec/collectives.md 1.8, rule 2).
 base::Status check_symmetry(const Group& group) {
   std::map<uint32_t, std::set<std::pair<uint32_t, uint32_t>>> nodes;
   for (const Position& p : group.members) nodes[p.node].insert({p.device, p.core});
@@ -78,7 +78,7 @@ bool connected(const Topology& topology, const std::vector<ChipRanks>& chips) {
   return seen.size() == chips.size();
 }
 
-// Rows of a 4x4 torus: one row, rows {0,1} or {2,3}, all (1.8, trn1.32xlarge).
+// Rows of a 4x4 torus: one row, rows {0,1} or {2,3}, all (spec/collectives.md 1.8, trn1.32xlarge).
 bool whole_rows(const std::vector<ChipRanks>& chips) {
   const uint32_t first = chips.front().device;
   for (size_t i = 0; i < chips.size(); ++i) {

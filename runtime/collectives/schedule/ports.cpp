@@ -11,21 +11,21 @@ using contract::Gen;
 constexpr uint32_t kSide = 4;  // of the torus
 constexpr uint32_t kTorusChips = kSide * kSide;
 
-// Device of a routing id (2.2).
+// Device of a routing id (spec/collectives.md 2.2).
 constexpr std::array<uint32_t, kTorusChips> kTrn1Devices = {0,  4, 1,  5, 3,  7,  2,  6,
                                                             12, 8, 13, 9, 15, 11, 14, 10};
 constexpr std::array<uint32_t, kTorusChips> kTrn2Devices = {0, 3, 4, 7, 12, 15, 8, 11,
                                                             1, 2, 5, 6, 13, 14, 9, 10};
 
-// Paths by displacement, row-major (dr, dc) (2.7.1).
+// Paths by displacement, row-major (dr, dc) (spec/collectives.md 2.7.1).
 constexpr std::array<const char*, kTorusChips> kRoutes = {
     "", "E", "WW", "W", "S", "ES", "WWS", "WS", "NN", "ENN", "SSEE", "SSW", "N", "EN", "NEE", "NW"};
 
-// Port of logical core 0..3, by parity of row and column (2.3).
+// Port of logical core 0..3, by parity of row and column (spec/collectives.md 2.3).
 constexpr std::array<const char*, 4> kPortOfCore = {"WSEN", "NWSE", "SENW", "ENWS"};
 // S-engine of logical core 0..3, likewise.
 constexpr std::array<const char*, 4> kEngineOfCore = {"2310", "1023", "0132", "3201"};
-// S-engines that reach the Z neighbours (2.3).
+// S-engines that reach the Z neighbours (spec/collectives.md 2.3).
 constexpr const char* kLeftEngines = "12";
 constexpr const char* kRightEngines = "03";
 
@@ -116,7 +116,8 @@ std::vector<uint32_t> port_owners(uint32_t device, uint32_t node, Port port) {
   for (uint32_t core = 0; core < kSide; ++core) {
     const bool owns = z ? engines.find(kEngineOfCore[parity][core]) != std::string::npos
                         : port_of(kPortOfCore[parity][core]) == port;
-    // Nodes 1 and 3 of an UltraServer number the cores of their chips from the other end (2.3).
+    // Nodes 1 and 3 of an UltraServer number the cores of their chips from the other end
+    // (spec/collectives.md 2.3).
     if (owns) owners.push_back(node % 2 == 0 ? core : kSide - 1 - core);
   }
   return owners;
@@ -145,7 +146,7 @@ MeshPaths::MeshPaths(const Group& group, const std::vector<ChipRanks>& chips) {
 }
 
 // Deals the other chips to the ranks that own their ports; ranks without a port in use join the
-// classes in turn (2.7.5).
+// classes in turn (spec/collectives.md 2.7.5).
 std::vector<uint32_t> MeshPaths::classes(const Group& group, const ChipRanks& chip, uint32_t own,
                                          const Ports& ports) const {
   constexpr size_t kPorts = 6;

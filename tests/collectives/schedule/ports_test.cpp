@@ -136,7 +136,7 @@ TEST(Ports, CoresWithoutAPortInUseJoinTheClasses) {
 }
 
 // Z cables: left between nodes 0-1 and 2-3, right between 1-2 and 3-0; left ones belong to
-// S-engines 1 and 2, right ones to 0 and 3 (2.3).
+// S-engines 1 and 2, right ones to 0 and 3 (spec/collectives.md 2.3).
 TEST(Ports, NodesOfAnUltraServerUseTheCablesOfTheirChips) {
   const Group group = group_of_chips(torus_topology(Gen::kV3, 4, 4), {0, 16, 32, 48});
   const MeshPaths paths(group, by_chip(group));
