@@ -1,6 +1,6 @@
 // Firmware of the management controller: misc RAM, mailboxes, reset requests.
 // Stands for the device firmware behind spec/hw-registers.md 7 and 8 (source of truth); choices
-// where they are silent are in docs/decisions.md.
+// where they are silent are in docs/decisions/firmware.md.
 // Exact: words, both mailbox protocols, reset handshake, QEMU reset register. Ours: contents of
 // what drivers only pass on (profiles, build number, heartbeat). Missing: the 128-byte metric
 // buffer is stored and not interpreted; profiles and features change nothing but what is read back

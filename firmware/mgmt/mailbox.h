@@ -1,7 +1,8 @@
 // The two mailbox protocols (spec/hw-registers.md 7.5, 7.6): each call serves the one request that
 // the words of the misc RAM describe, and leaves the response where its protocol wants it.
 // Exact: framing, CRC, order of writes, error codes. Ours: which profiles exist, what a request
-// with more payload than its command needs means (the excess is ignored), see docs/decisions.md.
+// with more payload than its command needs means (the excess is ignored), see
+// docs/decisions/firmware.md.
 #pragma once
 
 #include <cstdint>
