@@ -10,6 +10,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arch/config/platform.h"
@@ -268,6 +269,13 @@ base::Status add_switch_port(const config::Policy& policy, hw::RouteParams& to) 
 }
 
 base::Status add_policies(const config::Policies& policies, hw::MachineParams& params) {
+  const bool joined = !params.links.empty() || !params.switches.empty();
+  for (const auto& [which, policy] : {std::pair{"links", &policies.links},
+                                      std::pair{"routing", &policies.routing},
+                                      std::pair{"switch_port", &policies.switch_port}}) {
+    if (!policy->given() || joined) continue;
+    return invalid(std::string("policy ") + which, "the platform has no links between its chips");
+  }
   base::Status status;
   if (policies.dma_queues.given())
     status = add_queue_policy(policies.dma_queues, params.queue_policy);

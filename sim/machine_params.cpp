@@ -159,6 +159,9 @@ hw::MachineParams machine_params(const config::Platform& platform, const config:
   hw::MachineParams params;
   params.timing = timing_params(timing);
   if (!platform.blocks.empty()) params.block_grid = timing.ps("time.block_grid_us");
+  if (params.block_grid == 0) {
+    throw config::TimingError("time.block_grid_us: a grid of no time; give at least a picosecond");
+  }
   params.real_bytes = static_cast<uint32_t>(timing.integer("timing_only.real_bytes"));
   for (const config::Chip& chip : platform.chips) {
     hw::ChipParams& each = params.chips.emplace_back();

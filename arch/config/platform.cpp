@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <filesystem>
 #include <set>
 #include <utility>
 
@@ -206,6 +207,16 @@ base::Status settle_blocks(const JsonFile& file, Platform& platform) {
   return {};
 }
 
+// Libraries of a base count from where they were written, too.
+void find_libraries(const std::string& file, json& list) {
+  for (json& entry : list) {
+    if (!entry.is_object() || !entry.contains("library") || !entry["library"].is_string()) continue;
+    const std::string found = library_of(file, entry["library"].get<std::string>());
+    const bool path = found.find('/') != std::string::npos;
+    entry["library"] = path ? std::filesystem::absolute(found).string() : found;
+  }
+}
+
 constexpr int kMostBases = 8;
 
 // A file with the keys of its base that it does not have itself.
@@ -222,6 +233,11 @@ base::Status add_base(JsonFile& file, int depth) {
     // A path counts from where it was written.
     json& timing = base->value["timing"];
     if (timing.is_string()) timing = relative_to(base->name, timing.get<std::string>());
+  }
+  for (const char* list : {"blocks", "policies"}) {
+    if (base->value.is_object() && base->value.contains(list)) {
+      find_libraries(base->name, base->value[list]);
+    }
   }
   file.value.erase("base");
   json merged = std::move(base->value);

@@ -216,7 +216,7 @@ void InitiatorPort::invalidate() {
 }
 
 void InitiatorPort::look_again() {
-  answered_.notify(sc_core::SC_ZERO_TIME);
+  context_.queue.notify(answered_, context_.queue.now());
 }
 
 std::string InitiatorPort::waits() const {
