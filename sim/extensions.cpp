@@ -180,6 +180,18 @@ base::Result<Maker<Policy>> maker(const char* which, const char* kind,
                             ", not a " + kind);
 }
 
+// Most objects of a policy are made when they are needed first, which is too late to find out that
+// its parameters are wrong: one that nobody needs is made at once.
+template <typename Policy>
+base::Status check_parameters(const Maker<Policy>& make, soma::LinkRate rate) {
+  try {
+    (void)make(nullptr, rate);
+    return {};
+  } catch (const std::invalid_argument& e) {
+    return base::Error{base::Fault::kConfig, 0, "", e.what()};
+  }
+}
+
 base::Error unknown(const char* which, const config::Policy& policy, const char* valid) {
   return invalid(std::string("policy ") + which, "there is no built-in policy '" + policy.name +
                                                      "'; there are " + valid +
@@ -196,7 +208,7 @@ base::Status add_queue_policy(const config::Policy& policy, hw::QueuePolicy& to)
     auto made = maker<soma::QueueArbiter>(kWhich, "queue_arbiter", policy);
     if (!made) return made.error();
     to.arbiter = [make = *made] { return make(nullptr, {}); };
-    return {};
+    return check_parameters(*made, {});
   }
   using Rule = hw::QueuePolicy::Rule;
   if (policy.name == "round_robin") {
@@ -215,14 +227,14 @@ base::Status add_link_policy(const config::Policy& policy, hw::LinkPolicy& to) {
     auto made = maker<soma::LinkArbiter>(kWhich, "link_arbiter", policy);
     if (!made) return made.error();
     to = [make = *made](base::Rate rate) { return make(nullptr, {rate.bytes, rate.ps}); };
-    return {};
+    return check_parameters(*made, {});
   }
   if (policy.name == "time_division") {
     static constexpr soma::PolicyType kType = {
         soma::kPolicyAbi, "link_arbiter", &soma::create_policy<soma::LinkArbiter, TimeDivision>};
     const Maker<soma::LinkArbiter> make("policy links", &kType, policy.parameters);
     to = [make](base::Rate rate) { return make(nullptr, {rate.bytes, rate.ps}); };
-    return {};
+    return check_parameters(make, {});
   }
   if (policy.name != "fifo") return unknown(kWhich, policy, "fifo and time_division");
   return no_parameters(kWhich, policy);

@@ -51,6 +51,13 @@ void log_kernel_reports(base::Logger* logger) {
       });
 }
 
+// Reports of the kernel say in further lines where in its own source they come from.
+std::string text_of(const std::exception& error) {
+  const auto* report = dynamic_cast<const sc_core::sc_report*>(&error);
+  return report == nullptr ? error.what()
+                           : report->get_msg_type() + (": " + std::string(report->get_msg()));
+}
+
 class SystemcHardware final : public Hardware {
  public:
   SystemcHardware(hw::MachineParams params, std::unique_ptr<TraceAdapter> trace,
@@ -223,7 +230,7 @@ base::Result<std::unique_ptr<Hardware>> build_hardware(const HardwareParams& par
     // What the library of a block throws, and blocks that do not fit their description, come here.
     const bool ours = platform.blocks.empty();
     return base::Error{ours ? base::Fault::kInternal : base::Fault::kConfig, 0, platform.name,
-                       std::string("cannot build the machine: ") + error.what()};
+                       "cannot build the machine: " + text_of(error)};
   }
 }
 
