@@ -187,16 +187,16 @@ TEST_F(Files, LibrariesAreFoundBesideTheFile) {
   const std::string text = file(block("") + R"(,
       "policies": {"links": {"type": "t", "library": "libb.so"},
                    "routing": {"type": "t", "library": "libc.so"},
-                   "dma_queues": {"type": "t", "library": "sub/libc.so"},
-                   "switch_port": {"type": "t", "library": "/lib/libc.so"}})");
+                   "dma_queues": {"type": "t", "library": "/lib/libc.so"},
+                   "switch_port": {"type": "t", "library": "sub/libd.so"}})");
   const auto platform = load_platform(write("p.json", text));
   ASSERT_TRUE(platform.ok()) << platform.error().message();
   const std::string here = directory_.string() + "/";
   EXPECT_EQ(platform->blocks[0].library, here + "libb.so");
   EXPECT_EQ(platform->policies.links.library, here + "libb.so");
   EXPECT_EQ(platform->policies.routing.library, "libc.so");
-  EXPECT_EQ(platform->policies.dma_queues.library, here + "sub/libc.so");
-  EXPECT_EQ(platform->policies.switch_port.library, "/lib/libc.so");
+  EXPECT_EQ(platform->policies.dma_queues.library, "/lib/libc.so");
+  EXPECT_EQ(platform->policies.switch_port.library, here + "sub/libd.so");
 }
 
 TEST(Policies, ByNameOrWithParameters) {
