@@ -2,7 +2,6 @@
 """The examples of examples/blocks against an installed tree, as its user has them: configured,
 compiled, packed and run with nothing of the build directory. installed_test.py BUILD"""
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -85,9 +84,9 @@ class Installed(Platforms):
         self.assertIn(str(self.prefix / "lib"), libraries)
         self.assertNotIn(str(self.build), libraries)
 
-    def packed_checksum(self):
+    def packed_checksum(self, files=SOURCE / "checksum" / "neff"):
         neff = self.directory / "checksum.neff"
-        run(self.program("neff"), "pack", SOURCE / "checksum" / "neff", "-o", neff)
+        run(self.program("neff"), "pack", files, "-o", neff)
         return neff
 
     def check_sums(self, machine):
@@ -108,6 +107,29 @@ class Installed(Platforms):
         self.check_sums(direct)
         through = {row["name"]: row["bytes"] for row in direct.report["resources"]}
         self.assertEqual(through["d0.sum.memory"], 3 * 4)
+
+    def test_checksum_of_another_generation(self):
+        """The same library; other addresses of the region and of SBUF. Logical core 0 of a trn2
+        chip is the physical core 4."""
+        files = self.directory / "neff"
+        shutil.copytree(SOURCE / "checksum" / "neff", files)
+        for name in ("info.json", "sg00/def.json", "sg00/sp.s"):
+            text = (files / name).read_text()
+            for old, new in (("trn1", "trn2"), ("0x0fffe0", "0x008010"),
+                             ("0x00000fffc0", "0x0000802000")):
+                text = text.replace(old, new)
+            (files / name).write_text(text)
+        platform = json.loads(self.example("checksum").read_text())
+        platform["base"] = "trn2.3xlarge"
+        block, = platform["blocks"]
+        for end in block["initiators"] + block["semaphores"]:
+            end["core"] = 4
+        path = self.directory / "v3.json"
+        path.write_text(json.dumps(platform), encoding="ascii")
+        machine = self.twice(["--platform", str(path)],
+                             [str(self.blocks / "use_checksum"), str(self.packed_checksum(files)),
+                              "3"], NEURON_LOGICAL_NC_CONFIG="1")
+        self.check_sums(machine)
 
     def bus_bandwidth(self, platform):
         machine = self.twice(
