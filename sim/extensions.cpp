@@ -281,13 +281,6 @@ base::Status add_switch_port(const config::Policy& policy, hw::RouteParams& to) 
 }
 
 base::Status add_policies(const config::Policies& policies, hw::MachineParams& params) {
-  const bool joined = !params.links.empty() || !params.switches.empty();
-  for (const auto& [which, policy] : {std::pair{"links", &policies.links},
-                                      std::pair{"routing", &policies.routing},
-                                      std::pair{"switch_port", &policies.switch_port}}) {
-    if (!policy->given() || joined) continue;
-    return invalid(std::string("policy ") + which, "the platform has no links between its chips");
-  }
   base::Status status;
   if (policies.dma_queues.given())
     status = add_queue_policy(policies.dma_queues, params.queue_policy);
@@ -295,8 +288,17 @@ base::Status add_policies(const config::Policies& policies, hw::MachineParams& p
   if (policies.links.given()) status = add_link_policy(policies.links, params.link_policy);
   if (!status) return status;
   if (policies.routing.given()) status = add_routing(policies.routing, params.routes);
-  if (!status || !policies.switch_port.given()) return status;
-  return add_switch_port(policies.switch_port, params.routes);
+  if (!status) return status;
+  if (policies.switch_port.given()) status = add_switch_port(policies.switch_port, params.routes);
+  if (!status) return status;
+  const bool joined = !params.links.empty() || !params.switches.empty();
+  for (const auto& [which, policy] :
+       {std::pair{"links", &policies.links}, std::pair{"routing", &policies.routing},
+        std::pair{"switch_port", &policies.switch_port}}) {
+    if (!policy->given() || joined) continue;
+    return invalid(std::string("policy ") + which, "the platform has no links between its chips");
+  }
+  return {};
 }
 
 }  // namespace

@@ -213,7 +213,8 @@ base::Result<std::unique_ptr<Hardware>> build_hardware(const HardwareParams& par
   if (!extended) return extended.error();
   machine.revision = params.revision;
   machine.bars = params.bars;
-  machine.coalesce = params.coalesce;
+  // Who looks on sees each packet when it is moved.
+  machine.coalesce = params.coalesce && params.vcd.empty();
   machine.timing_only = params.timing_only;
   std::unique_ptr<TraceAdapter> trace;
   if (params.trace != nullptr) {

@@ -10,6 +10,8 @@ namespace hw {
 namespace {
 
 constexpr uint64_t kPage = 4096;
+// Of those that a PCIe function may choose for its completion time-out (10 to 50 ms), the shortest.
+constexpr base::Ps kPatience = base::ms(10);
 
 bool in_thread() {
   const sc_core::sc_process_handle self = sc_core::sc_get_current_process_handle();
@@ -46,27 +48,23 @@ void TargetPort::serve() {
     while (waiting_.empty()) wait(work_);
     const std::shared_ptr<OutwardAccess> access = std::move(waiting_.front());
     waiting_.pop_front();
-    access->ok = guarded(access->offset, access->data.data(), access->data.size(), access->write);
+    serve(*access);
+    at_work_.clear();
+    if (access->abandoned) continue;  // nobody waits any more
     if (access->done) access->done();
     context_.activity.end();
   }
 }
 
 // What others throw ends the machine with its name and theirs.
-bool TargetPort::guarded(uint64_t offset, uint8_t* data, size_t size, bool write) {
-  turn_.lock();
-  bool ok = false;
+void TargetPort::serve(OutwardAccess& access) {
   try {
-    ok = transact(offset, data, size, write);
-  } catch (const sc_core::sc_unwind_exception&) {  // the kernel ends the process
-    turn_.unlock();
-    throw;
+    access.ok = transact(access.offset, access.data.data(), access.data.size(), access.write);
+  } catch (const sc_core::sc_unwind_exception&) {
+    throw;  // the kernel ends the process
   } catch (const std::exception& e) {
     context_.failed({base::Fault::kProgram, 0, label_, e.what()});
   }
-  at_work_.clear();
-  turn_.unlock();
-  return ok;
 }
 
 bool TargetPort::transact(uint64_t offset, uint8_t* data, size_t size, bool write) {
@@ -87,13 +85,8 @@ bool TargetPort::transact(uint64_t offset, uint8_t* data, size_t size, bool writ
 }
 
 bool TargetPort::perform(uint64_t offset, uint8_t* data, size_t size, bool write) {
-  if (in_thread()) {
-    context_.activity.begin();
-    const bool ok = guarded(offset, data, size, write);
-    context_.activity.end();
-    return ok;
-  }
-  if (sc_core::sc_get_status() == sc_core::SC_RUNNING) {  // in a method: nothing may wait
+  const bool running = sc_core::sc_get_status() == sc_core::SC_RUNNING;
+  if (running && !in_thread()) {  // in a method: nothing may wait
     context_.log.count(label_, AccessLog::Kind::kUnsupported, "access from a method", write);
     return look(offset, data, size, write);
   }
@@ -101,16 +94,35 @@ bool TargetPort::perform(uint64_t offset, uint8_t* data, size_t size, bool write
   access->offset = offset;
   access->data.assign(data, data + size);
   access->write = write;
-  bool over = false;
-  access->done = [&over] { over = true; };
-  submit(access);
-  if (!context_.run_until([&over] { return over; })) {
+  if (!(running ? wait_for(access) : run_for(access))) {
     access->done = {};
+    access->abandoned = true;
+    context_.activity.end();
     context_.log.count(label_, AccessLog::Kind::kUnknown, "no answer", write);
     return false;
   }
   if (!write) std::copy(access->data.begin(), access->data.end(), data);
   return access->ok;
+}
+
+// In a thread: until the answer is there, or the time of a PCIe completion time-out is over.
+bool TargetPort::wait_for(const std::shared_ptr<OutwardAccess>& access) {
+  bool over = false;
+  auto answered = std::make_shared<sc_core::sc_event>();
+  access->done = [&over, answered] {
+    over = true;
+    answered->notify(sc_core::SC_ZERO_TIME);
+  };
+  submit(access);
+  wait(sc_core::sc_time::from_value(kPatience), *answered);
+  return over;
+}
+
+bool TargetPort::run_for(const std::shared_ptr<OutwardAccess>& access) {
+  bool over = false;
+  access->done = [&over] { over = true; };
+  submit(access);
+  return context_.run_until(kPatience, [&over] { return over; });
 }
 
 bool TargetPort::look(uint64_t offset, uint8_t* data, size_t size, bool write) {

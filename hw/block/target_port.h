@@ -1,7 +1,8 @@
 // Calls a target socket of somebody else's block (or of a host that owns the machine): a thread of
 // the kernel performs the machine's accesses one after the other, each at its time and with delay
 // 0, so that a target that ignores delays is right as well, and one that waits may do so. A delay
-// that comes back is waited for. Exact: order, data. Approximate: accesses do not overlap.
+// that comes back is waited for. A host gets no answer where the target has none within 10 ms.
+// Exact: order, data. Approximate: accesses do not overlap.
 #pragma once
 
 #include <tlm>
@@ -28,7 +29,7 @@ struct PortContext {
   // An exception has left somebody's code.
   std::function<void(base::Error)> failed;
   // From outside of the simulation: runs it until `done` holds; false if that does not come.
-  std::function<bool(const std::function<bool()>& done)> run_until;
+  std::function<bool(base::Ps at_most, const std::function<bool()>& done)> run_until;
 };
 
 class TargetPort final : public sc_core::sc_module,
@@ -62,14 +63,15 @@ class TargetPort final : public sc_core::sc_module,
                                      sc_core::sc_time&) override;
   void invalidate_direct_mem_ptr(sc_dt::uint64 begin, sc_dt::uint64 end) override;
   void serve();
+  void serve(OutwardAccess& access);
+  bool wait_for(const std::shared_ptr<OutwardAccess>& access);
+  bool run_for(const std::shared_ptr<OutwardAccess>& access);
   bool transact(uint64_t offset, uint8_t* data, size_t size, bool write);
-  bool guarded(uint64_t offset, uint8_t* data, size_t size, bool write);
 
   PortContext context_;
   std::string label_;
   std::deque<std::shared_ptr<OutwardAccess>> waiting_;
   sc_core::sc_event work_;
-  sc_core::sc_mutex turn_;
   std::string at_work_;  // the access that the target has not answered yet
   Granted granted_{1, 0, nullptr};
   uint64_t asked_ = ~uint64_t{0};  // a page for which no pointer was granted

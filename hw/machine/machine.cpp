@@ -136,7 +136,9 @@ Machine::Machine(MachineParams params) : state_(std::make_unique<State>(std::mov
   // A run counts on the order of the reservations.
   if (s.params.link_policy) s.params.coalesce = false;
   const PortContext ports{s.queue, s.activity, s.log, [this](base::Error e) { fail(std::move(e)); },
-                          [this](const std::function<bool()>& done) { return run_until(done); }};
+                          [this](base::Ps at_most, const std::function<bool()>& done) {
+                            return run_until(at_most, done);
+                          }};
   const ChipContext context{s.queue, s.barriers, s.counters, s.log, s.params, ports};
   for (uint32_t c = 0; c < s.params.chips.size(); ++c) {
     const std::string name = "d" + std::to_string(c);
@@ -243,6 +245,10 @@ const std::optional<base::Error>& Machine::error() const {
 }
 
 void Machine::fail(base::Error error) {
+  // What comes out of an event, a process or the kernel is ours only if all of the code is.
+  if (error.fault == base::Fault::kInternal && state_->params.has_foreign_code()) {
+    error.fault = base::Fault::kProgram;
+  }
   if (!state_->error) state_->error = std::move(error);
   if (sc_core::sc_get_status() == sc_core::SC_RUNNING) sc_core::sc_pause();
 }
@@ -258,10 +264,11 @@ void Machine::advance(base::Ps limit, bool to_limit) {
 }
 
 // From outside of the simulation, for an access to a block of others. False if it takes for ever.
-bool Machine::run_until(const std::function<bool()>& done) {
-  constexpr base::Ps kPatience = base::us(1000);
-  const base::Ps end = now() + kPatience;
-  while (!done() && !state_->error && now() < end) advance(base::ns(100), true);
+bool Machine::run_until(base::Ps at_most, const std::function<bool()>& done) {
+  const base::Ps end = now() + at_most;
+  for (base::Ps step = base::ns(100); !done() && !state_->error && now() < end; step *= 2) {
+    advance(std::min(step, end - now()), true);
+  }
   return done();
 }
 

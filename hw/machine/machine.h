@@ -79,7 +79,7 @@ class Machine {
 
  private:
   void advance(base::Ps limit, bool to_limit);
-  bool run_until(const std::function<bool()>& done);
+  bool run_until(base::Ps at_most, const std::function<bool()>& done);
   bool go_to_grid();
   void name_links();
 

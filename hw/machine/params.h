@@ -56,6 +56,12 @@ struct MachineParams {
   // With blocks of others, which may act at any time: everything that is done for a request lasts
   // until a multiple of this, so that such a block finds the same phase whatever came before.
   base::Ps block_grid = base::us(10);
+
+  // Blocks or policies of others.
+  bool has_foreign_code() const {
+    return !blocks.empty() || queue_policy.arbiter || link_policy || routes.routing ||
+           routes.switch_choice;
+  }
 };
 
 }  // namespace hw

@@ -19,6 +19,7 @@ struct OutwardAccess {
   std::vector<uint8_t> data;
   bool write = false;
   bool ok = false;  // the answer
+  bool abandoned = false;  // whoever asked has given up
   // Called in a process, at the time of the answer; may be empty.
   std::function<void()> done;
 };

@@ -147,9 +147,8 @@ class Signals(Platforms):
             spans = list(zip(changes[1::2], changes[2::2]))
             self.assertTrue(all((up[1], down[1]) == (1, 0) for up, down in spans))
             sums = sum(down[0] - up[0] for up, down in spans)
-            # The report counts all bytes, also the few that are reserved for moments gone by.
-            self.assertLessEqual(sums, reported[stack]["busy_ps"])
-            self.assertGreater(sums, 0.95 * reported[stack]["busy_ps"])
+            # Each span may lose a part of a picosecond.
+            self.assertLessEqual(abs(sums - reported[stack]["busy_ps"]), len(spans))
             left = [(t, v) for t, v in file.signals[f"{stack}.backlog_ns"].changes if v > 0]
             self.assertTrue(all(file.signals[f"{stack}.busy"].at(time) == 1 for time, _ in left))
             for up, down in spans:

@@ -27,7 +27,7 @@ class Tenant : public sc_core::sc_module {
     bytes_ = static_cast<unsigned>(p.integer("bytes", 4096));
     base_ = p.integer("address", 0);
     const double gbps = p.number("gbps", 1.0);
-    const uint64_t depth = p.integer("depth", 128);
+    const uint64_t depth = p.integer("depth", 256);
     if (gbps <= 0 || bytes_ == 0 || depth == 0) throw std::invalid_argument("needs traffic");
     period_ = sc_core::sc_time(bytes_ / gbps, sc_core::SC_NS);
     for (uint64_t i = 0; i < depth; ++i) {
