@@ -126,12 +126,14 @@ base::Result<hw::BlockParams> block_params(const config::Block& block,
   return params;
 }
 
-// Each chip of a link has a slot of its own, and what it does not use is lost: soma/policy.h.
+// The chips that use a link take turns, and what one does not use of its own is lost.
 class TimeDivision final : public soma::LinkArbiter {
  public:
   TimeDivision(const soma::LinkRate& rate, const soma::Parameters& parameters)
-      : rate_{rate.bytes, rate.picoseconds}, ends_(parameters.integer("slots", 2)) {
-    if (ends_.empty() || ends_.size() > 1024) throw std::invalid_argument("slots: 1 to 1024");
+      : rate_{rate.bytes, rate.picoseconds} {
+    const uint64_t turns = parameters.integer("turns", 2);
+    if (turns == 0 || turns > kMostTurns) throw std::invalid_argument("turns: 1 to 1024");
+    ends_.resize(turns);
   }
   uint64_t serve(uint64_t now, uint64_t bytes, uint32_t chip) override {
     uint64_t& end = ends_[chip % ends_.size()];
@@ -140,6 +142,7 @@ class TimeDivision final : public soma::LinkArbiter {
   }
 
  private:
+  static constexpr uint64_t kMostTurns = 1024;
   base::Rate rate_;
   std::vector<uint64_t> ends_;
 };

@@ -121,14 +121,14 @@ std::vector<Router::Way> Router::ways(uint32_t from) const {
 
 // The way that a policy of others chooses; empty if it leaves that to us.
 Router::Way Router::asked(uint32_t from, uint32_t to) const {
-  Way way = routing_->way(from, to);
+  Way way = routing_->route(from, to);
   if (way.empty()) return way;
   bool fits = way.front() == from && way.back() == to;
   for (const uint32_t vertex : way) fits = fits && vertex < vertices();
   if (fits && holds(way)) return way;
   std::string text;
   for (const uint32_t vertex : way) text += " " + std::to_string(vertex);
-  throw std::runtime_error("the policy for routing answers with a way from chip " +
+  throw std::runtime_error("the policy for routing answers with a route from chip " +
                            std::to_string(from) + " to chip " + std::to_string(to) +
                            " that does not exist:" + text);
 }

@@ -1,10 +1,10 @@
 // Decisions of a Soma machine that you may make in its place: which DMA queue goes next, how a link
-// serves those who want it, which way data take from chip to chip, which of several switches they
+// serves those who want it, which route data take from chip to chip, which of several switches they
 // cross. A class of yours in a shared library is registered by one of the macros at the end:
 //
 //   struct RowsFirst : soma::Routing {
 //     RowsFirst(const soma::Topology& topology, const soma::Parameters& parameters);
-//     std::vector<uint32_t> way(uint32_t from, uint32_t to) override;
+//     std::vector<uint32_t> route(uint32_t from, uint32_t to) override;
 //   };
 //   SOMA_ROUTING(rows_first, RowsFirst)
 //
@@ -67,13 +67,13 @@ class Topology {
   ~Topology() = default;
 };
 
-// Which way data take. Asked once for each pair; the way never changes.
+// Which route data take. Asked once for each pair; a route never changes.
 class Routing {
  public:
   virtual ~Routing() = default;
   // Vertices from chip `from` to chip `to`, both included, each joined to the next; empty: the
-  // shortest way.
-  virtual std::vector<uint32_t> way(uint32_t from, uint32_t to) = 0;
+  // built-in route.
+  virtual std::vector<uint32_t> route(uint32_t from, uint32_t to) = 0;
 };
 
 // Which of several switches that join two chips is crossed. Asked once for each pair.

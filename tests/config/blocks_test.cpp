@@ -201,13 +201,13 @@ TEST_F(Files, LibrariesAreFoundBesideTheFile) {
 
 TEST(Policies, ByNameOrWithParameters) {
   const Policies policies = parsed(file(R"("policies": {"dma_queues": "round_robin",
-      "links": {"type": "time_division", "parameters": {"slots": 4}}})"))
+      "links": {"type": "time_division", "parameters": {"turns": 4}}})"))
                                 .policies;
   EXPECT_TRUE(policies.any());
   EXPECT_EQ(policies.dma_queues.name, "round_robin");
   EXPECT_EQ(policies.links.name, "time_division");
   EXPECT_TRUE(policies.links.library.empty());
-  EXPECT_EQ(policies.links.parameters, (ParameterTexts{{"slots", "4"}}));
+  EXPECT_EQ(policies.links.parameters, (ParameterTexts{{"turns", "4"}}));
   EXPECT_FALSE(policies.routing.given() || policies.switch_port.given());
   EXPECT_FALSE(parsed(file("")).policies.any());
 }

@@ -219,7 +219,7 @@ TEST(SwitchPort, ChosenByOthers) {
 TEST(Routing, ChosenByOthers) {
   struct Detour : soma::Routing {
     explicit Detour(const soma::Topology& t) : topology(t) {}
-    std::vector<uint32_t> way(uint32_t from, uint32_t to) override {
+    std::vector<uint32_t> route(uint32_t from, uint32_t to) override {
       EXPECT_EQ(topology.chips(), 16u);
       EXPECT_EQ(topology.dimensions(), (std::vector<uint32_t>{4, 4}));
       EXPECT_EQ(topology.coordinates(6), (std::vector<uint32_t>{1, 2}));
@@ -239,7 +239,7 @@ TEST(Routing, ChosenByOthers) {
   MachineParams two = p;
   two.routes.routing = [](const soma::Topology&) {
     struct Some : soma::Routing {
-      std::vector<uint32_t> way(uint32_t from, uint32_t to) override {
+      std::vector<uint32_t> route(uint32_t from, uint32_t to) override {
         return from == 0 && to == 1 ? std::vector<uint32_t>{0, 4, 5, 1} : std::vector<uint32_t>{};
       }
     };

@@ -58,7 +58,7 @@ class Faulty : public sc_core::sc_module {
 // Every chip is next to every other, it says.
 class Astray : public soma::Routing {
  public:
-  std::vector<uint32_t> way(uint32_t from, uint32_t to) override { return {from, to}; }
+  std::vector<uint32_t> route(uint32_t from, uint32_t to) override { return {from, to}; }
 };
 
 class Idle : public soma::QueueArbiter {

@@ -156,8 +156,8 @@ class Files(Errors):
                  "policy dma_queues has no parameter 'depth'")):
             with self.subTest(pattern):
                 self.refused(self.write_platform(policies=policies), pattern)
-        slots = {"links": {"type": "time_division", "parameters": {"slots": 0}}}
-        self.refused(self.write_platform(base=TRN1[0], policies=slots), "slots: 1 to 1024")
+        slots = {"links": {"type": "time_division", "parameters": {"turns": 0}}}
+        self.refused(self.write_platform(base=TRN1[0], policies=slots), "turns: 1 to 1024")
 
     def test_signal_files(self):
         path = self.write_platform()
@@ -180,7 +180,7 @@ class Described(Errors):
         path = self.write_platform(
             base=TRN1[0], blocks=[extended],
             policies={"dma_queues": "strict_priority", "routing": self.policy("astray"), "links":
-                      {"type": "time_division", "parameters": {"slots": 3}}})
+                      {"type": "time_division", "parameters": {"turns": 3}}})
         again = self.directory / "again.json"
         texts = []
         for each in (path, again):
@@ -194,7 +194,7 @@ class Described(Errors):
         self.assertEqual(described["blocks"], [extended])
         self.assertEqual(described["policies"], {
             "dma_queues": {"type": "strict_priority"}, "routing": self.policy("astray"),
-            "links": {"type": "time_division", "parameters": {"slots": "3"}}})
+            "links": {"type": "time_division", "parameters": {"turns": "3"}}})
 
 
 class Behaviour(Errors):
@@ -226,7 +226,7 @@ class Behaviour(Errors):
 
     def test_routing(self):
         path = self.write_platform(base=TRN1[0], policies={"routing": self.policy("astray")})
-        self.fails(path, r"the policy for routing answers with a way from chip \d+ to chip \d+ "
+        self.fails(path, r"the policy for routing answers with a route from chip \d+ to chip \d+ "
                    r"that does not exist: \d+ \d+", *self.all_reduce(TRN1[1]))
 
     def test_queue_arbiter(self):

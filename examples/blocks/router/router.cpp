@@ -1,5 +1,5 @@
-// A way of one's own through the 4 x 4 torus of a trn2.48xlarge: within the row first, then along
-// the column, each the shorter way round (half way round: up). The built-in ways of this platform
+// A route of one's own through the 4 x 4 torus of a trn2.48xlarge: within the row first, then along
+// the column, each the shorter way round (half way round: up). The built-in routes of this platform
 // mix rows and columns, see docs/platforms.md.
 #include <cstdint>
 #include <stdexcept>
@@ -16,8 +16,8 @@ class RowsFirst : public soma::Routing {
       throw std::invalid_argument("needs a torus of 2 dimensions");
   }
 
-  std::vector<uint32_t> way(uint32_t from, uint32_t to) override {
-    std::vector<uint32_t> way{from};
+  std::vector<uint32_t> route(uint32_t from, uint32_t to) override {
+    std::vector<uint32_t> route{from};
     std::vector<uint32_t> here = topology_.coordinates(from);
     const std::vector<uint32_t>& there = topology_.coordinates(to);
     for (const size_t d : {1, 0}) {
@@ -26,10 +26,10 @@ class RowsFirst : public soma::Routing {
       const uint32_t step = 2 * ahead <= size ? 1 : size - 1;
       while (here[d] != there[d]) {
         here[d] = (here[d] + step) % size;
-        way.push_back(chip_at(here));
+        route.push_back(chip_at(here));
       }
     }
-    return way;
+    return route;
   }
 
  private:
