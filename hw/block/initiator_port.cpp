@@ -25,6 +25,22 @@ class Working {
   Activity* activity_;
 };
 
+// Does not count for as long as it lives.
+class Resting {
+ public:
+  Resting(Activity& activity, bool background) : activity_(background ? nullptr : &activity) {
+    if (activity_ != nullptr) activity_->end();
+  }
+  ~Resting() {
+    if (activity_ != nullptr) activity_->begin();
+  }
+  Resting(const Resting&) = delete;
+  Resting& operator=(const Resting&) = delete;
+
+ private:
+  Activity* activity_;
+};
+
 // What is wrong with a transaction before anyone looks where it leads.
 tlm::tlm_response_status form_of(const tlm::tlm_generic_payload& trans) {
   if (trans.get_byte_enable_ptr() != nullptr) return tlm::TLM_BYTE_ENABLE_ERROR_RESPONSE;
@@ -108,10 +124,9 @@ bool InitiatorPort::perform(Packet& packet) {
     if (space == Space::kNone) return false;
     if (space != Space::kNoLink) break;
     // Never answered, until a link is up again; nothing happens meanwhile.
+    const Resting resting(context_.activity, params_.background);
     ++unanswered_;
-    if (!params_.background) context_.activity.end();
     wait(answered_);
-    if (!params_.background) context_.activity.begin();
     --unanswered_;
   }
   const Registered registered(*this, packet);

@@ -107,15 +107,18 @@ bool TargetPort::perform(uint64_t offset, uint8_t* data, size_t size, bool write
 
 // In a thread: until the answer is there, or the time of a PCIe completion time-out is over.
 bool TargetPort::wait_for(const std::shared_ptr<OutwardAccess>& access) {
-  bool over = false;
-  auto answered = std::make_shared<sc_core::sc_event>();
-  access->done = [&over, answered] {
-    over = true;
-    answered->notify(sc_core::SC_ZERO_TIME);
+  struct Answer {
+    bool over = false;
+    sc_core::sc_event event;
+  };
+  const auto answer = std::make_shared<Answer>();  // may come when the thread has been ended
+  access->done = [answer] {
+    answer->over = true;
+    answer->event.notify(sc_core::SC_ZERO_TIME);
   };
   submit(access);
-  wait(sc_core::sc_time::from_value(kPatience), *answered);
-  return over;
+  wait(sc_core::sc_time::from_value(kPatience), answer->event);
+  return answer->over;
 }
 
 bool TargetPort::run_for(const std::shared_ptr<OutwardAccess>& access) {
