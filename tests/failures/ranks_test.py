@@ -582,7 +582,7 @@ class Illegal(RanksTest):
                 ("-r 2 -b 1kb -e 1gb -f 1 allr", 2, "-f/--stepfactor"),
                 ("-r 2 -b 400000gb -e 400000gb allr", 2, "invalid size value"),
                 (f"-r 2 --custom-replica-groups {groups} allr", 2, "--custom-replica-groups"),
-                ("-r 64 -b 1kb -e 1kb allr", 1, "64 ranks, but 2 NeuronCores are visible"),
+                ("-r 64 -b 1kb -e 1kb allr", 1, "64 ranks in this process, but it sees 2 NeuronCores"),
                 ("-r 2 -b 1kb -e 1kb --x-ops-per-iter 1000 allr", 1,
                  "1000 operations per iteration; at most 512"),
                 ("-r 2 -b 200000gb -e 200000gb allr", 1, "1 errors found - test failed"),

@@ -79,13 +79,14 @@ class Tensors(unittest.TestCase):
 class Output(unittest.TestCase):
     def test_failures_are_kept_where_asked(self):
         with tempfile.TemporaryDirectory() as directory:
-            done = run(f"-r 9 -b 64 -e 64 --benchmark-log-directory {directory} allr")
+            done = run(f"-r 2 -b 64 -e 64 --x-ops-per-iter 1000 --benchmark-log-directory "
+                       f"{directory} allr")
             self.assertEqual(done.returncode, 1)
             named = re.search(r"Failure running neuron-bench - log file (\S+/nccom_test_log_\w{8}\.log)$", done.stdout,
                               re.MULTILINE)
             self.assertTrue(named, done.stdout)
             with open(named.group(1), encoding="ascii") as log:
-                self.assertIn("9 ranks, but 4 NeuronCores are visible", log.read())
+                self.assertIn("1000 operations per iteration; at most 512", log.read())
 
     def test_a_terminal_shows_progress(self):
         for line, shown in (("", True), ("--non-interactive", False), ("--debug", False)):
