@@ -7,13 +7,13 @@
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "arch/config/platform.h"
+#include "hw/block/given_parameters.h"
 #include "soma/block.h"
 #include "soma/policy.h"
 
@@ -25,26 +25,6 @@ constexpr uint64_t kWindowAlignment = 4096;
 base::Error invalid(const std::string& where, std::string what) {
   return {base::Fault::kConfig, 0, where, std::move(what)};
 }
-
-// The parameters of a policy; all that the file gives must have been asked for.
-class Given final : public soma::Parameters {
- public:
-  explicit Given(const config::ParameterTexts& values) : values_(values) {}
-  const char* find(const char* name) const override {
-    asked_.insert(name);
-    const auto at = values_.find(name);
-    return at == values_.end() ? nullptr : at->second.c_str();
-  }
-  void check_all_asked() const {
-    for (const auto& [name, value] : values_) {
-      if (asked_.count(name) == 0) throw std::invalid_argument("has no parameter '" + name + "'");
-    }
-  }
-
- private:
-  const config::ParameterTexts& values_;
-  mutable std::set<std::string, std::less<>> asked_;
-};
 
 // What a library registers under a name; the registered struct begins with the number of the ABI.
 base::Result<const void*> registered(const std::string& where, const std::string& library,
@@ -155,7 +135,7 @@ class Maker {
       : where_(std::move(where)), type_(type), parameters_(std::move(parameters)) {}
 
   std::unique_ptr<Policy> operator()(const soma::Topology* topology, soma::LinkRate rate) const {
-    const Given given(parameters_);
+    const hw::GivenParameters given(parameters_);
     try {
       std::unique_ptr<Policy> made(static_cast<Policy*>(type_->create({given, topology, rate})));
       given.check_all_asked();

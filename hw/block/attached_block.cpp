@@ -46,28 +46,6 @@ End end_of(sc_core::sc_object& object, BusWidths<Width...>) {
 
 }  // namespace
 
-// What the file gives, and what of it has been asked for.
-class AttachedBlock::Given final : public soma::Parameters {
- public:
-  explicit Given(const std::map<std::string, std::string>& values) : values_(values) {}
-
-  const char* find(const char* name) const override {
-    asked_.insert(name);
-    const auto at = values_.find(name);
-    return at == values_.end() ? nullptr : at->second.c_str();
-  }
-  void check_all_asked() const {
-    for (const auto& [name, value] : values_) {
-      if (asked_.count(name) != 0) continue;
-      throw std::invalid_argument("has no parameter '" + name + "'");
-    }
-  }
-
- private:
-  const std::map<std::string, std::string>& values_;
-  mutable std::set<std::string, std::less<>> asked_;
-};
-
 // A port whose rising edges increment a semaphore.
 class AttachedBlock::Line final : public sc_core::sc_module, private EventSink {
  public:
@@ -99,12 +77,9 @@ class AttachedBlock::Line final : public sc_core::sc_module, private EventSink {
 
 AttachedBlock::AttachedBlock(const sc_core::sc_module_name& name, const BlockParams& params,
                              const Context& context)
-    : sc_module(name),
-      params_(params),
-      context_(context),
-      parameters_(std::make_unique<Given>(params.parameters)) {
+    : sc_module(name), params_(params), context_(context), parameters_(params.parameters) {
   block_.reset(params.type->create("block", *this));
-  parameters_->check_all_asked();
+  parameters_.check_all_asked();
   for (const BlockWindow& window : params.windows) attach_window(window);
   for (const BlockInitiator& initiator : params.initiators) attach_initiator(initiator);
   for (const BlockLine& line : params.lines) attach_line(line);
@@ -194,7 +169,7 @@ void AttachedBlock::attach_line(const BlockLine& line) {
 }
 
 const soma::Parameters& AttachedBlock::parameters() const {
-  return *parameters_;
+  return parameters_;
 }
 
 uint64_t AttachedBlock::window(const char* socket) const {

@@ -6,11 +6,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <systemc>
 #include <vector>
 
+#include "hw/block/given_parameters.h"
 #include "hw/block/initiator_port.h"
 #include "hw/block/params.h"
 #include "hw/block/target_port.h"
@@ -49,7 +49,6 @@ class AttachedBlock final : public sc_core::sc_module, public soma::Host {
   void end_work() override;
 
  private:
-  class Given;
   class Line;
 
   template <typename Socket>
@@ -61,7 +60,7 @@ class AttachedBlock final : public sc_core::sc_module, public soma::Host {
 
   const BlockParams& params_;
   Context context_;
-  std::unique_ptr<Given> parameters_;
+  GivenParameters parameters_;
   std::unique_ptr<sc_core::sc_module> block_;
   std::map<std::string, std::unique_ptr<TargetPort>> targets_;  // by socket
   std::vector<std::unique_ptr<InitiatorPort>> initiators_;
