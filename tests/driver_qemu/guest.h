@@ -110,7 +110,7 @@ class Guest {
   }
   template <typename Done>
   bool wait_for(const Done& done) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(120);
     while (!done()) {
       if (std::chrono::steady_clock::now() > end) return false;
       std::this_thread::yield();

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
-LIMIT = 30  # seconds of one command, on a loaded host
+LIMIT = 300  # seconds of one command that hangs
 
 
 def free_port():

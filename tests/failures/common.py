@@ -20,7 +20,7 @@ import unittest
 BIN = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
 PARTITION_PITCH = 0x40000  # bytes of the state buffer's address space per partition
 HEADER_BYTES = 1024        # spec/neff.md 1.2
-PATIENCE = 40              # seconds after which a run is killed and the test fails
+PATIENCE = 300             # seconds after which a run is killed and the test fails
 
 
 def tool(name):

@@ -14,7 +14,7 @@ import unittest
 BIN = sys.argv.pop(1)
 SOMA = os.path.join(BIN, "soma")
 NCCOM = os.path.join(BIN, "nccom-test")
-LIMIT_S = 60
+LIMIT_S = 300
 
 
 def run(arguments, soma=(), env=None, command=None, platform="trn1.2xlarge"):

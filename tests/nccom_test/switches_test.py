@@ -16,7 +16,7 @@ import unittest
 BIN = sys.argv.pop(1)
 SOMA = os.path.join(BIN, "soma")
 NCCOM = os.path.join(BIN, "nccom-test")
-LIMIT_S = 60
+LIMIT_S = 300
 BRIEF = "-n 2 -w 1 -d fp32 -c"
 
 

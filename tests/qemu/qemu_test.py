@@ -22,7 +22,7 @@ NO_SCREEN = ("-nodefaults", "-display", "none")
 
 def run(*arguments, **options):
     result = subprocess.run([TOOL, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            text=True, check=False, timeout=60, **options)
+                            text=True, check=False, timeout=300, **options)
     return result.returncode, result.stdout, result.stderr
 
 
@@ -141,7 +141,7 @@ class Qemu(unittest.TestCase):
         process.stdin.flush()
         time.sleep(0.2)
         self.assertEqual(wait_for_bars(), first)
-        output, _ = process.communicate("quit\n", timeout=30)
+        output, _ = process.communicate("quit\n", timeout=120)
         self.assertEqual(process.returncode, 0, output)
 
     def test_exit_status_of_the_guest(self):

@@ -40,7 +40,7 @@ class Guest:
             raise AssertionError(f"{line}: {answer}")
         return int(answer[1], 16) if len(answer) > 1 else None
 
-    def end(self, timeout=30):
+    def end(self, timeout=120):
         """Exit status and what was said on stderr."""
         output, errors = self.process.communicate(timeout=timeout)
         return self.process.returncode, output + errors

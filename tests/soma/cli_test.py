@@ -13,7 +13,7 @@ TOOL = sys.argv.pop(1)
 
 def run(*arguments):
     result = subprocess.run([TOOL, *map(str, arguments)], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+                            stderr=subprocess.PIPE, text=True, check=False, timeout=300)
     return result.returncode, result.stdout, result.stderr
 
 
@@ -155,7 +155,7 @@ class CommandLine(unittest.TestCase):
         for arguments in (["describe"], ["describe", "--timing"], ["--help"]):
             with open("/dev/full", "w") as full:
                 ended = subprocess.run([TOOL, *arguments], stdout=full, stderr=subprocess.PIPE,
-                                       text=True, check=False, timeout=60)
+                                       text=True, check=False, timeout=300)
             self.assertEqual(ended.returncode, 125, arguments)
             self.assertIn("No space left on device", ended.stderr)
         with tempfile.TemporaryDirectory() as place:

@@ -33,7 +33,7 @@ class Up:
 
     def tool(self, *arguments, **options):
         return subprocess.run([TOOL, *arguments], env=self.environment, text=True, check=False,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, **options)
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300, **options)
 
     def __enter__(self):
         started = self.tool("up", "--platform", PLATFORM)
@@ -142,7 +142,7 @@ class Launch(unittest.TestCase):
         for _ in range(4):
             self.assertEqual(process.stdout.readline(), "ready\n")
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
         self.assertNotEqual(process.returncode, 0)
         self.assertNotEqual(subprocess.run(["pgrep", "-f", f"sleep {mark}"], check=False,
                                            stdout=subprocess.DEVNULL).returncode, 0)
@@ -157,7 +157,7 @@ class Launch(unittest.TestCase):
             result = subprocess.run(
                 ["sh", "-c", f"ulimit -Sn 200; exec {TOOL} run --platform {PLATFORM} -- "
                  f"mpirun -np 64 -npernode 16 sh -c '{script}'"], text=True, check=False,
-                env=MACHINE.environment, stderr=subprocess.PIPE, timeout=100)
+                env=MACHINE.environment, stderr=subprocess.PIPE, timeout=300)
             self.assertEqual((result.returncode, result.stderr), (0, ""))
             self.assertEqual(len(os.listdir(seen)), 65)
 
@@ -215,7 +215,7 @@ class Launch(unittest.TestCase):
         self.assertEqual(send(19, 0), "sent\n")
         self.assertEqual(content(), "19 19\n")
         holder.stdin.close()
-        self.assertEqual(holder.wait(timeout=20), 0)
+        self.assertEqual(holder.wait(timeout=120), 0)
         holder.stdout.close()
 
 

@@ -17,7 +17,7 @@ PRODUCTS = {"trn3-gen1-server": "trn3.48xlarge", "trn3-gen2-server": "trn3e.24xl
 
 def run(platform, *command):
     result = subprocess.run([TOOL, "run", "--platform", platform, "--", *command], text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=100)
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=300)
     return result.returncode, result.stdout, result.stderr
 
 

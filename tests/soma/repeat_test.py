@@ -41,7 +41,7 @@ class Repeatability(unittest.TestCase):
         report = self.directory / f"report{self.count}"
         result = subprocess.run([TOOL, "run", "--report", report, *options, "--", *COMMAND],
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                check=False, timeout=100)
+                                check=False, timeout=300)
         self.assertEqual(result.returncode, 0, result.stdout)
         table = [line for line in result.stdout.splitlines() if "seed" not in line]
         self.assertGreater(len(table), 2)

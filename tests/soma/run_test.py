@@ -26,7 +26,7 @@ class Machines(unittest.TestCase):
 
     def run_tool(self, *arguments, **options):
         result = subprocess.run([TOOL, *map(str, arguments)], stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, check=False, timeout=60,
+                                stderr=subprocess.PIPE, text=True, check=False, timeout=300,
                                 env=self.environment, **options)
         return result.returncode, result.stdout, result.stderr
 
@@ -56,7 +56,7 @@ class Machines(unittest.TestCase):
             process = self.start("run", "--", "sh", "-c", f"echo ready; exec sleep {mark}")
             self.assertEqual(process.stdout.readline(), "ready\n")
             process.send_signal(number)
-            process.communicate(timeout=20)
+            process.communicate(timeout=120)
             self.assertEqual(process.returncode, code)
             self.assert_nothing_left()
         self.assertNotEqual(subprocess.run(["pgrep", "-f", f"sleep {mark}"], check=False,
@@ -66,7 +66,7 @@ class Machines(unittest.TestCase):
         process = self.start("run", "--", "sh", "-c", "echo $$; exec sleep 60")
         application = int(process.stdout.readline())
         process.kill()
-        process.communicate(timeout=20)
+        process.communicate(timeout=120)
         for _ in range(200):
             if not pathlib.Path(f"/proc/{application}").exists():
                 break
@@ -80,7 +80,7 @@ class Machines(unittest.TestCase):
         processes = [self.start("run", "--", "sh", "-c", "sleep 0.3; ls /dev/neuron0")
                      for _ in range(2)]
         for process in processes:
-            output, errors = process.communicate(timeout=30)
+            output, errors = process.communicate(timeout=120)
             self.assertEqual((process.returncode, output), (0, "/dev/neuron0\n"), errors)
         self.assert_nothing_left()
 

@@ -22,7 +22,7 @@ class Sweeps(unittest.TestCase):
 
     def sweep(self, *arguments):
         result = subprocess.run([TOOL, "sweep", *arguments], stdout=subprocess.PIPE, text=True,
-                                stderr=subprocess.PIPE, check=False, timeout=100,
+                                stderr=subprocess.PIPE, check=False, timeout=300,
                                 cwd=self.directory)
         return result.returncode, result.stdout, result.stderr
 
@@ -83,7 +83,7 @@ class Sweeps(unittest.TestCase):
 
     def test_interrupt_leaves_what_was_measured(self):
         process = self.interrupted(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
         self.assertEqual(process.returncode, 128 + signal.SIGINT)
         rows = self.rows()
         self.assertGreater(len(rows), 0)
@@ -96,7 +96,7 @@ class Sweeps(unittest.TestCase):
         temporary = set(os.listdir("/tmp"))
         process = self.interrupted(signal.SIGKILL)
         os.killpg(process.pid, signal.SIGTERM)  # the run that it had started
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
         left = set(os.listdir("/tmp")) - temporary
         self.assertEqual([name for name in left if "sweep" in name], [])
         self.assertTrue((self.directory / "out.csv").read_text().endswith("\n"))

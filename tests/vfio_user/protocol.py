@@ -65,7 +65,7 @@ class Memory:
 
 
 class Client:
-    def __init__(self, place, timeout=20):
+    def __init__(self, place, timeout=120):
         """`place`: a path, or a connected socket."""
         given = isinstance(place, socket.socket)
         self.socket = place if given else socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
