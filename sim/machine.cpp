@@ -111,9 +111,9 @@ base::Status Machine::Parts::build() {
 
 base::Status Machine::Parts::build_drivers() {
   for (size_t node = 0; node < params.platform.nodes.size(); ++node) {
-    std::vector<driver::DeviceSlot> slots;
+    std::vector<driver::DevicePlace> places;
     for (const config::Chip& chip : params.platform.chips) {
-      if (chip.node == node) slots.push_back({&hardware->device(chip.id), location_of(chip)});
+      if (chip.node == node) places.push_back({&hardware->device(chip.id), location_of(chip)});
     }
     driver::Params driver_params;
     driver_params.product_name = product_name(params.platform.nodes[node]);
@@ -123,7 +123,7 @@ base::Status Machine::Parts::build_drivers() {
     };
     driver_params.log = [this](const std::string& line) { log.info("{}", line); };
     drivers.push_back(std::make_unique<driver::KernelDriver>(
-        std::move(slots), *arenas[node], hardware->executor(), std::move(driver_params)));
+        std::move(places), *arenas[node], hardware->executor(), std::move(driver_params)));
   }
   return {};
 }

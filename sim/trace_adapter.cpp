@@ -30,18 +30,18 @@ uint32_t TraceAdapter::track(const std::string& name) {
 void TraceAdapter::span(uint32_t track, base::Ps begin, base::Ps end, const char* name,
                         uint64_t bytes) {
   Entry& entry = entries_.at(track);
-  Lane* lane = nullptr;
-  for (Lane& each : entry.lanes) {
-    if (lane == nullptr && each.busy_until <= begin) lane = &each;
+  Row* row = nullptr;
+  for (Row& each : entry.rows) {
+    if (row == nullptr && each.busy_until <= begin) row = &each;
   }
-  if (lane == nullptr) {
+  if (row == nullptr) {
     const std::string number =
-        entry.lanes.empty() ? "" : " #" + std::to_string(entry.lanes.size() + 1);
-    lane = &entry.lanes.emplace_back();
-    lane->track = entry.parent.child(entry.label + number);
+        entry.rows.empty() ? "" : " #" + std::to_string(entry.rows.size() + 1);
+    row = &entry.rows.emplace_back();
+    row->track = entry.parent.child(entry.label + number);
   }
-  lane->busy_until = end;
-  lane->track.span(
+  row->busy_until = end;
+  row->track.span(
       begin, end,
       bytes == 0 ? std::string(name) : std::string(name) + " " + std::to_string(bytes) + " B");
 }

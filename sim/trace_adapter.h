@@ -1,7 +1,7 @@
 // Puts the spans of the devices ("d0.dma2.q7", from, to) on a tree of trace tracks.
 //
 // The dots of a name become parents. Spans of one track may overlap on hardware that pipelines; a
-// trace viewer nests them, so an overlapping span goes to a further lane of its track.
+// trace viewer nests them, so an overlapping span goes to a further row of its track.
 #pragma once
 
 #include <map>
@@ -22,14 +22,14 @@ class TraceAdapter final : public hw::Tracer {
             uint64_t bytes) override;
 
  private:
-  struct Lane {
+  struct Row {
     base::Track track;
     base::Ps busy_until = 0;
   };
   struct Entry {
     std::string label;  // last part of the name
     base::Track parent;
-    std::vector<Lane> lanes;
+    std::vector<Row> rows;
   };
   base::Track node(const std::string& name);
 

@@ -15,10 +15,10 @@ namespace tpb {
 constexpr uint64_t kBarWindow = 0x0400'0000;  // 64 MiB visible through BAR0
 constexpr uint64_t kSbuf = 0x0;
 constexpr uint64_t kSbufWindow = 0x0200'0000;
-constexpr uint64_t kPartitionStride = 0x4'0000;  // 256 KiB slot per SBUF partition
+constexpr uint64_t kPartitionStride = 0x4'0000;  // 256 KiB of addresses per SBUF partition
 constexpr uint32_t kPartitions = 128;
 constexpr uint64_t kPsum = 0x0200'0000;
-constexpr uint64_t kPsumStride = 0x8000;  // own: 32 KiB slot per PSUM partition
+constexpr uint64_t kPsumStride = 0x8000;  // own: 32 KiB of addresses per PSUM partition
 constexpr uint64_t kPsumPartitionBytes = 16 * 1024;
 constexpr uint64_t kEngine = 0x0260'0000;  // own: sequencer control, one block per engine
 constexpr uint64_t kEngineStride = 0x1'0000;

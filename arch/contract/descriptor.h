@@ -1,5 +1,5 @@
-// DMA descriptors. Layout of copies: spec/hw-registers.md 3.5. The compute form (metadata slot,
-// operation 0b011) is our decision, docs/hardware-contract.md 6.
+// DMA descriptors. Layout of copies: spec/hw-registers.md 3.5. The compute form (metadata
+// descriptor, operation 0b011) is our decision, docs/hardware-contract.md 6.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace contract {
 struct Descriptor {
   uint32_t w0 = 0;       // length, ring id, packet bits
   uint32_t w1 = 0;       // M2S: operation word; S2M: zero
-  uint64_t address = 0;  // device address; in a metadata slot: DmaCompute packed
+  uint64_t address = 0;  // device address; in a metadata descriptor: DmaCompute packed
 };
 static_assert(sizeof(Descriptor) == 16);
 
@@ -20,7 +20,7 @@ namespace desc {
 constexpr uint32_t kLengthMask = 0xFFFF;  // 0 means 64 KiB
 constexpr uint32_t kMaxLength = 0x1'0000;
 constexpr uint32_t kMaxPacketBytes = 0xF'FFFF;
-constexpr uint32_t kMaxPacketDescriptors = 65;  // 64 buffers and one metadata slot
+constexpr uint32_t kMaxPacketDescriptors = 65;  // 64 buffers and one metadata descriptor
 constexpr uint32_t kMeta = 1u << 23;
 constexpr uint32_t kRingIdShift = 24;
 constexpr uint32_t kFirst = 1u << 26;
@@ -73,10 +73,11 @@ constexpr uint32_t length_for(uint32_t descriptors) {
 
 enum class ReduceOp : uint8_t { kAdd = 0, kFma = 1, kMax = 2, kMin = 3 };
 
-// Contents of the metadata slot that opens a compute packet: FIRST | kMeta, length 0, operation
-// word kOpCompute with the ReduceOp in the type bits [22:20]. The source descriptors follow, the
-// last one carries LAST; each source holds the same element count. The result, elements x size of
-// dst bytes, is written `copies` times: the S2M descriptors hold all of copy 0, then all of copy 1.
+// Contents of the metadata descriptor that opens a compute packet: FIRST | kMeta, length 0,
+// operation word kOpCompute with the ReduceOp in the type bits [22:20]. The source descriptors
+// follow, the last one carries LAST; each source holds the same element count. The result, elements
+// x size of dst bytes, is written `copies` times: the S2M descriptors hold all of copy 0, then all
+// of copy 1.
 struct DmaCompute {
   static constexpr uint32_t kMaxSources = 16;
   static constexpr uint32_t kMaxCopies = 4;
@@ -104,7 +105,8 @@ struct DmaCompute {
                 static_cast<uint32_t>(has_constant) << 12 |
                 static_cast<uint32_t>(constant_kind) << 13 | (copies - 1u) << 15};
   }
-  // The caller has checked that `d` is a metadata slot; field ranges are checked by the DMA engine.
+  // The caller has checked that `d` is a metadata descriptor; field ranges are checked by the DMA
+  // engine.
   static constexpr DmaCompute unpack(const Descriptor& d) {
     DmaCompute c;
     c.take(d);

@@ -72,8 +72,8 @@ void CrwlLocks::release_process(int32_t tgid) {
 int RangeMarks::mark(uapi::crwl_nc_map_ext& request, uint32_t offset, int32_t caller) {
   const uint64_t start = uint64_t{request.start_nc_index} + offset;
   const uint64_t end = uint64_t{request.end_nc_index} + offset;
-  constexpr uint64_t kSlots = uapi::kMaxNcRangeMarks;
-  if (start > end || start >= kSlots || end >= kSlots) return -EINVAL;
+  constexpr uint64_t kMarks = uapi::kMaxNcRangeMarks;
+  if (start > end || start >= kMarks || end >= kMarks) return -EINVAL;
   std::fill(std::begin(request.bitmap), std::end(request.bitmap), uint64_t{0});
   request.max_nc_available = 0;
   for (uint64_t i = start; i <= end; ++i) {
@@ -89,7 +89,7 @@ int RangeMarks::mark(uapi::crwl_nc_map_ext& request, uint32_t offset, int32_t ca
       return 0;
     }
     request.max_nc_available = std::max(request.max_nc_available, static_cast<uint32_t>(run));
-    // The slot behind the blocker is never tried as a start (spec/driver-ioctl.md 3.10.2): it is at
+    // The mark behind the blocker is never tried as a start (spec/driver-ioctl.md 3.10.2): it is at
     // i + run, the loop goes on at i + run + 2.
     i += run + 1;
   }

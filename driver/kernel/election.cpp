@@ -226,9 +226,9 @@ bool Election::pause(bool with_deadline) {
 RemoteReader* Election::reader(uint32_t index) {
   NeuronDevice* device = driver_.device(static_cast<int>(index));
   if (device == nullptr) return nullptr;
-  std::unique_ptr<RemoteReader>& slot = readers_[index];
-  if (slot == nullptr) slot = std::make_unique<RemoteReader>(*device);
-  return slot->start() ? slot.get() : nullptr;
+  std::unique_ptr<RemoteReader>& reader = readers_[index];
+  if (reader == nullptr) reader = std::make_unique<RemoteReader>(*device);
+  return reader->start() ? reader.get() : nullptr;
 }
 
 // 9.4: all nodes take the devices in the same order.

@@ -153,7 +153,7 @@ int H2tRing::run_batch(const Piece* pieces, size_t count) {
     }
     if (!dhal_.retry_copy_over_reset) return -EPERM;
     if (!over_reset) {
-      // The slots of the failed batch must not be taken for new work: start the queue afresh.
+      // The descriptors of the failed batch must not be taken for new work: start the queue afresh.
       (void)start();
       return -EPERM;
     }

@@ -87,7 +87,7 @@ class H2tRing {
   Chunk* tx_ = nullptr;
   Chunk* rx_ = nullptr;
   Chunk* words_ = nullptr;  // completion words of the contexts
-  uint32_t next_ = 0;       // next free slot
+  uint32_t next_ = 0;       // next free descriptor
   uint32_t ring_id_ = 1;
   uint32_t used_ = 0;
   uint64_t epoch_ = 0;

@@ -11,8 +11,8 @@ namespace {
 namespace desc = contract::desc;
 
 constexpr uint64_t kBlock = 64 * base::kKiB;
-constexpr uint32_t kMarker = 0xABCD'EF01;  // spec/hw-registers.md 3.12
-constexpr uint32_t kSpareSlots = 16;       // 3.12: added to what a ring of the driver must hold
+constexpr uint32_t kMarker = 0xABCD'EF01;   // spec/hw-registers.md 3.12
+constexpr uint32_t kSpareDescriptors = 16;  // 3.12: added to what a ring of the driver must hold
 constexpr uint32_t kFirstRingId = 1;
 constexpr uint32_t kQueue = 0;
 // 3.12: first delay, and the part of the usual polling time that is left after it.
@@ -21,9 +21,9 @@ constexpr uint64_t kBudgetScale = 100;
 constexpr uint64_t kBudgetDivisor = 200;
 constexpr uint64_t kPollsPerBudget = 4096;
 
-uint32_t ring_length(uint32_t slots) {
+uint32_t ring_length(uint32_t descriptors) {
   uint32_t length = DmaEngines::kMinRing;
-  while (length < slots + kSpareSlots) length *= 2;
+  while (length < descriptors + kSpareDescriptors) length *= 2;
   return length;
 }
 
@@ -47,7 +47,7 @@ uint32_t HbmScrub::blocks() const {
   return static_cast<uint32_t>((size - contract::kFirmwareReserved) / kBlock);
 }
 
-bool HbmScrub::allocate(Run& run, uint32_t nc, uint32_t slots) {
+bool HbmScrub::allocate(Run& run, uint32_t nc, uint32_t descriptors) {
   AllocRequest request;
   request.host = true;
   request.nc = nc;
@@ -56,7 +56,7 @@ bool HbmScrub::allocate(Run& run, uint32_t nc, uint32_t slots) {
   request.size = kBlock;
   if (memory_.allocate(request, &run.pattern) != 0) return false;
   for (Engine& engine : run.engines) {
-    request.size = uint64_t{ring_length(slots)} * sizeof(contract::Descriptor);
+    request.size = uint64_t{ring_length(descriptors)} * sizeof(contract::Descriptor);
     if (memory_.allocate(request, &engine.tx) != 0) return false;
     if (memory_.allocate(request, &engine.rx) != 0) return false;
     request.size = kBlock + 2 * sizeof kMarker;
@@ -82,9 +82,9 @@ uint32_t HbmScrub::build(const Run& run, uint32_t hbm, uint32_t number) {
   const Engine& engine = run.engines[number];
   uint8_t* const tx = memory_.host_bytes(*engine.tx);
   uint8_t* const rx = memory_.host_bytes(*engine.rx);
-  uint32_t slot = 0;
+  uint32_t index = 0;
   const auto put = [&](uint64_t from, uint64_t to, uint32_t bytes, uint32_t dmb) {
-    const uint64_t at = slot++ * sizeof(contract::Descriptor);
+    const uint64_t at = index++ * sizeof(contract::Descriptor);
     base::store(tx + at,
                 desc::tx_copy(from, bytes, kFirstRingId, desc::kFirst | desc::kLast | dmb));
     base::store(rx + at, desc::rx(to, bytes, kFirstRingId));
@@ -102,7 +102,7 @@ uint32_t HbmScrub::build(const Run& run, uint32_t hbm, uint32_t number) {
   uint8_t* const marker = memory_.host_bytes(*engine.scratch) + kBlock;
   base::store(marker, kMarker);
   base::store(marker + sizeof kMarker, uint32_t{0});
-  return slot;
+  return index;
 }
 
 int HbmScrub::start(uint32_t hbm, uint32_t nc, uint32_t pattern, int32_t tgid) {
@@ -111,8 +111,8 @@ int HbmScrub::start(uint32_t hbm, uint32_t nc, uint32_t pattern, int32_t tgid) {
   discard(run);
   run.emplace();
   run->tgid = tgid;
-  const uint32_t slots = (blocks() + kEngines - 1) / kEngines + 2;
-  if (!allocate(*run, nc, slots)) {
+  const uint32_t descriptors = (blocks() + kEngines - 1) / kEngines + 2;
+  if (!allocate(*run, nc, descriptors)) {
     discard(run);
     return -ENOMEM;
   }
@@ -123,7 +123,7 @@ int HbmScrub::start(uint32_t hbm, uint32_t nc, uint32_t pattern, int32_t tgid) {
     const Engine& rings = run->engines[k];
     const uint32_t engine = dhal_.scrub_engine(hbm, k);
     const uint32_t count = build(*run, hbm, k);
-    const uint32_t length = ring_length(slots);
+    const uint32_t length = ring_length(descriptors);
     engines_.queue(engine, kQueue).owner = tgid;
     const int error =
         engines_.init_queue(engine, kQueue, {rings.tx->pa, length}, {rings.rx->pa, length});

@@ -44,7 +44,7 @@ class HbmScrub {
     std::array<Engine, kEngines> engines;
   };
 
-  bool allocate(Run& run, uint32_t nc, uint32_t slots);
+  bool allocate(Run& run, uint32_t nc, uint32_t descriptors);
   void discard(std::optional<Run>& run);
   // Builds the rings of one engine and returns the number of descriptors.
   uint32_t build(const Run& run, uint32_t hbm, uint32_t number);

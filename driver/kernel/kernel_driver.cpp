@@ -35,9 +35,9 @@ std::string node_name(int minor) {
 
 }  // namespace
 
-KernelDriver::KernelDriver(std::vector<DeviceSlot> slots, HostArena& arena,
+KernelDriver::KernelDriver(std::vector<DevicePlace> places, HostArena& arena,
                            pcie::HostExecutor& executor, Params params)
-    : slots_(std::move(slots)),
+    : places_(std::move(places)),
       params_(std::move(params)),
       context_{arena, executor, params_, counters_},
       platform_(platform_of(params_)),
@@ -50,8 +50,8 @@ void KernelDriver::start() {
 }
 
 void KernelDriver::probe_all() {
-  for (const DeviceSlot& slot : slots_) {
-    std::string error = probe_one(slot);
+  for (const DevicePlace& place : places_) {
+    std::string error = probe_one(place);
     if (error.empty()) continue;
     context_.log(error);
     probe_errors_.push_back(std::move(error));
@@ -61,10 +61,10 @@ void KernelDriver::probe_all() {
 }
 
 // spec/hw-registers.md 10.1; empty on success.
-std::string KernelDriver::probe_one(const DeviceSlot& slot) {
-  pcie::Device& pci = *slot.device;
+std::string KernelDriver::probe_one(const DevicePlace& place) {
+  pcie::Device& pci = *place.device;
   const pcie::Identity& identity = pci.identity();
-  const std::string where = "pci " + std::to_string(slot.location.bus);
+  const std::string where = "pci " + std::to_string(place.location.bus);
   const Product* product = find_product(identity.device);
   if (identity.vendor != kVendorId || product == nullptr) return where + ": not a Neuron device";
   const bool first = product_ == nullptr;
@@ -76,7 +76,7 @@ std::string KernelDriver::probe_one(const DeviceSlot& slot) {
   pci.config_write(kPciCommand, 2, command | kPciCommandMaster);
   const auto revision = static_cast<uint8_t>(pci.config_read(kPciRevision, 1));
   if (first) revision_ = revision;
-  auto device = std::make_unique<NeuronDevice>(context_, pci, slot.location, *product, revision);
+  auto device = std::make_unique<NeuronDevice>(context_, pci, place.location, *product, revision);
   if (device->registers().size() == 0) return where + ": the register BAR is absent";
   // Counted devices do not look at their routing id (spec/hw-registers.md 1.5).
   const bool counted = platform() == PlatformType::kMax && product->dhal->counted_on_max;

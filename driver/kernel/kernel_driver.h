@@ -22,7 +22,7 @@
 
 namespace driver {
 
-struct DeviceSlot {
+struct DevicePlace {
   pcie::Device* device = nullptr;
   PciLocation location;
 };
@@ -37,13 +37,13 @@ struct OpenFile {
 
 class KernelDriver : public CharDevice {
  public:
-  KernelDriver(std::vector<DeviceSlot> slots, HostArena& arena, pcie::HostExecutor& executor,
+  KernelDriver(std::vector<DevicePlace> places, HostArena& arena, pcie::HostExecutor& executor,
                Params params);
   ~KernelDriver() override;
   KernelDriver(const KernelDriver&) = delete;
   KernelDriver& operator=(const KernelDriver&) = delete;
 
-  // Spawns the probe task; it probes the devices in slot order and spawns a reset task for each.
+  // Spawns the probe task; it probes the devices in order and spawns a reset task for each.
   void start();
   // From a driver task: waits until every device is ready or has failed.
   void wait_ready();
@@ -83,12 +83,12 @@ class KernelDriver : public CharDevice {
 
  private:
   void probe_all();
-  std::string probe_one(const DeviceSlot& slot);
+  std::string probe_one(const DevicePlace& place);
   bool assign_index(NeuronDevice& device) const;
   int await_pod_configuration() const;
   SysfsTree* sysfs() const;  // null while probing
 
-  std::vector<DeviceSlot> slots_;
+  std::vector<DevicePlace> places_;
   mutable Params params_;  // sysfs may change them at any time
   Counters counters_;
   Context context_;

@@ -185,26 +185,26 @@ int NeuronDevice::memset(uint32_t nc, uint64_t to, uint8_t value, uint64_t bytes
 }
 
 int NeuronDevice::attach(int32_t tgid) {
-  Process* slot = process(tgid);
-  if (slot == nullptr) slot = process(0);
-  if (slot == nullptr) return -EBUSY;
-  slot->tgid = tgid;
-  ++slot->opens;
+  Process* entry = process(tgid);
+  if (entry == nullptr) entry = process(0);
+  if (entry == nullptr) return -EBUSY;
+  entry->tgid = tgid;
+  ++entry->opens;
   return 0;
 }
 
 Process* NeuronDevice::process(int32_t tgid) {
-  for (Process& slot : processes_) {
-    if (slot.tgid == tgid) return &slot;
+  for (Process& entry : processes_) {
+    if (entry.tgid == tgid) return &entry;
   }
   return nullptr;
 }
 
 // spec/driver-ioctl.md 1.5.
 void NeuronDevice::detach(int32_t tgid) {
-  Process* slot = tgid == 0 ? nullptr : process(tgid);
-  if (slot == nullptr) return;
-  if (slot->opens == 1) {
+  Process* entry = tgid == 0 ? nullptr : process(tgid);
+  if (entry == nullptr) return;
+  if (entry->opens == 1) {
     const auto id = static_cast<uint32_t>(tgid);
     if (resets_->pending(id)) resets_->collect(id);
     if (context_.params.dma_teardown_on_exit) reclaim_queues(tgid);
@@ -212,10 +212,10 @@ void NeuronDevice::detach(int32_t tgid) {
     crwl_.release_process(tgid);
     datastore_.release(0, tgid);
     scrub_.release_process(tgid);
-    memory_.release_process(tgid, &slot->charge);
-    slot->mappings.clear();
+    memory_.release_process(tgid, &entry->charge);
+    entry->mappings.clear();
   }
-  if (--slot->opens == 0) slot->tgid = 0;
+  if (--entry->opens == 0) entry->tgid = 0;
 }
 
 void NeuronDevice::reclaim_queues(int32_t tgid) {

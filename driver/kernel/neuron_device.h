@@ -45,9 +45,9 @@ struct MappingRecord {
 };
 
 struct Process {
-  int32_t tgid = 0;  // 0 = free slot
+  int32_t tgid = 0;  // 0 = free entry
   uint32_t opens = 0;
-  ProcessCharge charge;  // not reset when the slot is reused (spec/driver-ioctl.md 3.1.8)
+  ProcessCharge charge;  // not reset when the entry is reused (spec/driver-ioctl.md 3.1.8)
   std::vector<MappingRecord> mappings;
 };
 

@@ -24,8 +24,8 @@ NotificationQueues::NotificationQueues(const Context& context, const Dhal& dhal,
       registers_(registers),
       memory_(memory),
       active_ncs_(active_ncs),
-      nc_(dhal.map.ncs(), Slots{}),
-      topsp_(dhal.map.topsps(), Slots{}) {}
+      nc_(dhal.map.ncs(), Bookings{}),
+      topsp_(dhal.map.topsps(), Bookings{}) {}
 
 // The set is engine_index; the type takes no part except for DMA tracing
 // (spec/driver-ioctl.md 3.7).
@@ -54,13 +54,13 @@ int NotificationQueues::init(const NqRequest& request, Chunk** out) {
   if (topsp ? id >= dhal_.map.topsps() : (id >= dhal_.map.ncs() || (active_ncs_ >> id & 1) == 0)) {
     return -EINVAL;
   }
-  const uint32_t slot = (request.type * kIndicesPerType + engine_index) & 0xff;
-  if (slot >= static_cast<uint32_t>(uapi::kNqSlots)) return -EINVAL;
+  const uint32_t index = (request.type * kIndicesPerType + engine_index) & 0xff;
+  if (index >= static_cast<uint32_t>(uapi::kNqBookings)) return -EINVAL;
   if (engine_index >= nq::kSetCount) return -EINVAL;
   const uint64_t set = set_of(topsp, id, request.type, engine_index);
   if (set == 0) return -EINVAL;
 
-  Booking& booking = topsp ? topsp_[id][slot] : nc_[id][slot];
+  Booking& booking = topsp ? topsp_[id][index] : nc_[id][index];
   if (booking.chunk != nullptr && !request.force_alloc) {
     *out = booking.chunk;
     return 0;
@@ -86,9 +86,9 @@ int NotificationQueues::init(const NqRequest& request, Chunk** out) {
   return 0;
 }
 
-bool NotificationQueues::disable(const Slots& slots) const {
+bool NotificationQueues::disable(const Bookings& bookings) const {
   bool any = false;
-  for (const Booking& booking : slots) {
+  for (const Booking& booking : bookings) {
     if (booking.chunk == nullptr) continue;
     any = true;
     program(booking.set, 0, 0);
@@ -96,8 +96,8 @@ bool NotificationQueues::disable(const Slots& slots) const {
   return any;
 }
 
-void NotificationQueues::free_chunks(Slots& slots) {
-  for (Booking& booking : slots) {
+void NotificationQueues::free_chunks(Bookings& bookings) {
+  for (Booking& booking : bookings) {
     if (booking.chunk != nullptr) memory_.release(booking.chunk);
     booking = {};
   }
@@ -114,8 +114,8 @@ void NotificationQueues::destroy(uint32_t nc) {
 }
 
 void NotificationQueues::disable_all() const {
-  for (const Slots& slots : nc_) disable(slots);
-  for (const Slots& slots : topsp_) disable(slots);
+  for (const Bookings& bookings : nc_) disable(bookings);
+  for (const Bookings& bookings : topsp_) disable(bookings);
 }
 
 }  // namespace driver

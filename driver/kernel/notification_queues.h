@@ -1,6 +1,6 @@
 // Notification queues as the driver books and programs them (spec/hw-registers.md 5;
-// spec/driver-ioctl.md 3.7). Exact: slots, reuse rules, register writes and their order. The driver
-// reads no entry.
+// spec/driver-ioctl.md 3.7). Exact: bookings, reuse rules, register writes and their order. The
+// driver reads no entry.
 #pragma once
 
 #include <array>
@@ -42,21 +42,21 @@ class NotificationQueues {
     Chunk* chunk = nullptr;
     uint64_t set = 0;  // BAR0 offset of its register set
   };
-  using Slots = std::array<Booking, uapi::kNqSlots>;
+  using Bookings = std::array<Booking, uapi::kNqBookings>;
 
   // BAR0 offset of the register set, 0 when there is none.
   uint64_t set_of(bool topsp, uint32_t id, uint32_t type, uint32_t engine_index) const;
   void program(uint64_t set, uint64_t base, uint32_t size) const;
-  bool disable(const Slots& slots) const;
-  void free_chunks(Slots& slots);
+  bool disable(const Bookings& bookings) const;
+  void free_chunks(Bookings& bookings);
 
   const Context& context_;
   const Dhal& dhal_;
   Registers registers_;
   Memory& memory_;
   uint32_t active_ncs_;
-  std::vector<Slots> nc_;
-  std::vector<Slots> topsp_;
+  std::vector<Bookings> nc_;
+  std::vector<Bookings> topsp_;
 };
 
 }  // namespace driver

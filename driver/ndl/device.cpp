@@ -156,11 +156,11 @@ int ndl_open_device(int device_index, ndl_device_init_param_t* params, ndl_devic
   Library& library = Library::get();
   const Guard guard(library.lock);
   const bool map_hbm = params != nullptr && params->map_hbm;
-  ndl_device_t*& slot = library.devices[device_index];
-  if (slot != nullptr) {
-    if (map_hbm && map_windows(slot) != 0) return -1;
-    ++priv(slot)->references;
-    *device = slot;
+  ndl_device_t*& entry = library.devices[device_index];
+  if (entry != nullptr) {
+    if (map_hbm && map_windows(entry) != 0) return -1;
+    ++priv(entry)->references;
+    *device = entry;
     return 0;
   }
   char path[32];
@@ -174,7 +174,7 @@ int ndl_open_device(int device_index, ndl_device_init_param_t* params, ndl_devic
     close(fd);
     return fail(code);
   }
-  slot = opened;
+  entry = opened;
   *device = opened;
   return 0;
 }

@@ -162,7 +162,7 @@ bool receive_reply(int fd, void* reply, size_t size, int* passed_fd) {
   }
 }
 
-// Channels. A slot belongs to the process that opened it: a forked child replaces what it
+// Channels. A channel belongs to the process that opened it: a forked child replaces what it
 // inherited. The cookie tells whether the program has closed our descriptor and reused its number.
 struct Channel {
   enum State : int { kEmpty, kFree, kBusy };

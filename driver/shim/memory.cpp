@@ -25,13 +25,13 @@ uint64_t page_round(uint64_t size) {
 }
 
 // An entry is valid while its sequence is even and not 0; it is odd while it changes.
-struct Slot {
+struct Entry {
   std::atomic<uint32_t> sequence{0};
   std::atomic<bool> used{false};
   Window window;
 };
 constexpr int kMaxWindows = 16384;
-Slot slots[kMaxWindows];
+Entry entries[kMaxWindows];
 std::atomic<int> high_water{0};
 std::atomic<int> live{0};
 
@@ -55,11 +55,11 @@ class TableLock {
   ~TableLock() { table_lock.store(0, std::memory_order_release); }
 };
 
-void store_slot(Slot& slot, const Window& window, bool used) {
-  slot.sequence.fetch_add(1, std::memory_order_acq_rel);
-  slot.window = window;
-  slot.used.store(used, std::memory_order_relaxed);
-  slot.sequence.fetch_add(1, std::memory_order_release);
+void store_entry(Entry& entry, const Window& window, bool used) {
+  entry.sequence.fetch_add(1, std::memory_order_acq_rel);
+  entry.window = window;
+  entry.used.store(used, std::memory_order_relaxed);
+  entry.sequence.fetch_add(1, std::memory_order_release);
 }
 
 }  // namespace
@@ -67,8 +67,8 @@ void store_slot(Slot& slot, const Window& window, bool used) {
 bool add_window(const Window& window) {
   const TableLock lock;
   for (int i = 0; i < kMaxWindows; ++i) {
-    if (slots[i].used.load(std::memory_order_relaxed)) continue;
-    store_slot(slots[i], window, true);
+    if (entries[i].used.load(std::memory_order_relaxed)) continue;
+    store_entry(entries[i], window, true);
     if (i >= high_water.load(std::memory_order_relaxed)) high_water.store(i + 1);
     live.fetch_add(1);
     return true;
@@ -80,13 +80,13 @@ bool remove_window(uint64_t start, uint64_t length, Window* removed) {
   if (live.load(std::memory_order_relaxed) == 0) return false;
   const TableLock lock;
   for (int i = 0; i < high_water.load(std::memory_order_relaxed); ++i) {
-    Slot& slot = slots[i];
-    if (!slot.used.load(std::memory_order_relaxed) || slot.window.start != start ||
-        slot.window.length != length) {
+    Entry& entry = entries[i];
+    if (!entry.used.load(std::memory_order_relaxed) || entry.window.start != start ||
+        entry.window.length != length) {
       continue;
     }
-    *removed = slot.window;
-    store_slot(slot, {}, false);
+    *removed = entry.window;
+    store_entry(entry, {}, false);
     live.fetch_sub(1);
     return true;
   }
@@ -95,12 +95,12 @@ bool remove_window(uint64_t start, uint64_t length, Window* removed) {
 
 bool find_mmio_window(uint64_t address, Window* found) {
   for (int i = 0; i < high_water.load(std::memory_order_acquire); ++i) {
-    const Slot& slot = slots[i];
-    const uint32_t before = slot.sequence.load(std::memory_order_acquire);
-    if ((before & 1) != 0 || !slot.used.load(std::memory_order_relaxed)) continue;
-    const Window window = slot.window;
+    const Entry& entry = entries[i];
+    const uint32_t before = entry.sequence.load(std::memory_order_acquire);
+    if ((before & 1) != 0 || !entry.used.load(std::memory_order_relaxed)) continue;
+    const Window window = entry.window;
     std::atomic_thread_fence(std::memory_order_acquire);
-    if (slot.sequence.load(std::memory_order_relaxed) != before) continue;
+    if (entry.sequence.load(std::memory_order_relaxed) != before) continue;
     if (!window.store_is_mmio || address - window.start >= window.length) continue;
     *found = window;
     return true;

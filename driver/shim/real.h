@@ -7,22 +7,22 @@
 
 namespace driver::shim {
 
-inline void* resolve(std::atomic<void*>& slot, const char* name) {
-  void* function = slot.load(std::memory_order_relaxed);
+inline void* resolve(std::atomic<void*>& kept, const char* name) {
+  void* function = kept.load(std::memory_order_relaxed);
   if (function == nullptr) {
     function = dlsym(RTLD_NEXT, name);
-    slot.store(function, std::memory_order_relaxed);
+    kept.store(function, std::memory_order_relaxed);
   }
   return function;
 }
 
 // Some names have an older default version, which dlsym would give.
-inline void* resolve_version(std::atomic<void*>& slot, const char* name, const char* version) {
-  void* function = slot.load(std::memory_order_relaxed);
+inline void* resolve_version(std::atomic<void*>& kept, const char* name, const char* version) {
+  void* function = kept.load(std::memory_order_relaxed);
   if (function == nullptr) {
     function = dlvsym(RTLD_NEXT, name, version);
     if (function == nullptr) function = dlsym(RTLD_NEXT, name);
-    slot.store(function, std::memory_order_relaxed);
+    kept.store(function, std::memory_order_relaxed);
   }
   return function;
 }
@@ -32,14 +32,14 @@ inline void* resolve_version(std::atomic<void*>& slot, const char* name, const c
 #define SHIM_REAL(name) SHIM_REAL_AS(decltype(&::name), name)
 #define SHIM_REAL_AS(type, name)                                         \
   ([] {                                                                  \
-    static std::atomic<void*> slot{nullptr};                             \
-    return reinterpret_cast<type>(::driver::shim::resolve(slot, #name)); \
+    static std::atomic<void*> kept{nullptr};                             \
+    return reinterpret_cast<type>(::driver::shim::resolve(kept, #name)); \
   }())
 #define SHIM_REAL_VERSION(name, version)                        \
   ([] {                                                         \
-    static std::atomic<void*> slot{nullptr};                    \
+    static std::atomic<void*> kept{nullptr};                    \
     return reinterpret_cast<decltype(&::name)>(                 \
-        ::driver::shim::resolve_version(slot, #name, version)); \
+        ::driver::shim::resolve_version(kept, #name, version)); \
   }())
 
 // Marks a function that takes the place of libc's. The list of them is in docs/abi.md.

@@ -61,7 +61,7 @@ enum NqType : uint32_t {
   kNqTraceDma = 4,
   kNqThrottle = 5,
 };
-constexpr int kNqSlots = 96;
+constexpr int kNqBookings = 96;
 
 // RESOURCE_MMAP_INFO (spec/driver-ioctl.md 3.14).
 enum ResourceBlock : uint32_t { kBlockTpb = 0, kBlockTopsp = 1, kBlockHbm = 2 };

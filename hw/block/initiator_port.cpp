@@ -137,8 +137,8 @@ bool InitiatorPort::perform(Packet& packet) {
   wait(packet.over);
   if (!packet.outward) return packet.ok;
   uint64_t offset = 0;
-  Outward* way = fabric_.outward(packet.address, &offset);
-  return way != nullptr && way->perform(offset, packet.data, packet.bytes, packet.write);
+  Outward* outward = fabric_.outward(packet.address, &offset);
+  return outward != nullptr && outward->perform(offset, packet.data, packet.bytes, packet.write);
 }
 
 void InitiatorPort::on_event(const EventKey& key, uint32_t tag, uint64_t argument) {
@@ -150,14 +150,13 @@ void InitiatorPort::on_event(const EventKey& key, uint32_t tag, uint64_t argumen
 
 void InitiatorPort::start(const EventKey& key, uint64_t id, Packet& packet) {
   charges_.clear();
-  charges_.open();
   fabric_.path(params_.domain, packet.address, packet.write, packet.bytes, charges_);
   charges_.add(resource_, packet.bytes);
   packet.end = key.time + 1;
   for (const Charge& c : charges_) {
     packet.end = std::max(packet.end, c.resource->reserve(key, c.bytes, c.extra));
   }
-  const base::Ps there = packet.end + (packet.write ? fabric_.one_way(packet.address) : 0);
+  const base::Ps there = packet.end + (packet.write ? fabric_.one_way_latency(packet.address) : 0);
   context_.queue.schedule(
       {there, params_.component, Phase::kEffect}, *this, kTagEffect, id,
       params_.background ? EventQueue::Kind::kBackground : EventQueue::Kind::kWork);

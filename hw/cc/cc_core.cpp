@@ -269,7 +269,7 @@ bool CcCore::read32(uint64_t address, uint32_t* value) {
 }
 bool CcCore::write32(uint64_t address, uint32_t value) {
   if (address % 4 != 0) return false;
-  if (const base::Ps latency = context_.fabric.one_way(address)) {
+  if (const base::Ps latency = context_.fabric.one_way_latency(address)) {
     return post(address, value, latency);
   }
   uint8_t bytes[4];
@@ -281,16 +281,16 @@ bool CcCore::write32(uint64_t address, uint32_t value) {
 bool CcCore::post(uint64_t address, uint32_t value, base::Ps latency) {
   const Space space = context_.fabric.reach(address, sizeof value);
   if (space == Space::kNone || space == Space::kNoLink) return false;
-  const uint32_t slot = posted_.add();
-  posted_[slot] = {address, value};
+  const uint32_t index = posted_.add();
+  posted_[index] = {address, value};
   const base::Ps at = context_.queue.now() + latency;
-  context_.queue.schedule({at, params_.component, Phase::kEffect}, *this, kTagArrival, slot);
+  context_.queue.schedule({at, params_.component, Phase::kEffect}, *this, kTagArrival, index);
   return true;
 }
 
 // What is under way arrives, also when the link has gone down meanwhile.
-void CcCore::arrive_at_peer(uint64_t slot) {
-  const Posted posted = posted_.take(slot);
+void CcCore::arrive_at_peer(uint64_t index) {
+  const Posted posted = posted_.take(index);
   context_.fabric.write32(posted.address, posted.value);
 }
 bool CcCore::read(uint64_t address, void* to, size_t bytes) {

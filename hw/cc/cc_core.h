@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/slot_pool.h"
+#include "base/index_pool.h"
 #include "firmware/cc/interpreter.h"
 #include "hw/cc/barrier_hub.h"
 #include "hw/mem/fabric.h"
@@ -104,7 +104,7 @@ class CcCore final : public RegBlock<CcCore>,
     uint32_t value = 0;
   };
   bool post(uint64_t address, uint32_t value, base::Ps latency);
-  void arrive_at_peer(uint64_t slot);
+  void arrive_at_peer(uint64_t index);
 
   struct ThreadWait final : SemaphoreWaiter {
     CcCore* core = nullptr;
@@ -131,8 +131,8 @@ class CcCore final : public RegBlock<CcCore>,
   base::Ps since_ = 0;  // of last_step_
   uint32_t track_ = ~0u;
   EventQueue::Id scheduled_ = 0;
-  uint32_t life_ = 0;              // counts resets of the processor
-  base::SlotPool<Posted> posted_;  // on their way to other chips
+  uint32_t life_ = 0;               // counts resets of the processor
+  base::IndexPool<Posted> posted_;  // on their way to other chips
 };
 
 // All CC-cores of a chip behind one socket; core t answers at t * topsp::kWindow. Made on first

@@ -134,14 +134,14 @@ Memory& TensorUnit::memory(const TensorBox& box) const {
 }
 
 // Where a lane's partition begins in its memory.
-uint64_t TensorUnit::slot(const TensorBox& box, uint32_t lane) {
+uint64_t TensorUnit::partition_offset(const TensorBox& box, uint32_t lane) {
   const uint64_t p = uint64_t{box.first_partition} + lane;
   return p * (box.memory == isa::Memory::kSbuf ? tpb::kPartitionStride : tpb::kPsumStride);
 }
 
 uint8_t* TensorUnit::partition(const TensorBox& box, uint32_t lane) const {
   // The whole box was checked against the partition; `start` may lie above `begin`.
-  uint8_t* at = memory(box).at(slot(box, lane) + box.begin, box.end - box.begin);
+  uint8_t* at = memory(box).at(partition_offset(box, lane) + box.begin, box.end - box.begin);
   return at == nullptr ? nullptr : at + (box.start - box.begin);
 }
 
@@ -155,13 +155,14 @@ bool TensorUnit::elided(const TensorExtent& extent, uint64_t bytes) {
   for (uint32_t i = 1; i < extent.count && !stale; ++i) {
     const TensorBox& box = extent.operand[i];
     for (uint32_t lane = 0; lane < box.partitions && !stale; ++lane) {
-      stale = memory(box).elided().overlaps(slot(box, lane) + box.begin, box.end - box.begin);
+      stale = memory(box).elided().overlaps(partition_offset(box, lane) + box.begin,
+                                            box.end - box.begin);
     }
   }
   const TensorBox& out = extent.operand[0];
   for (uint32_t lane = 0; lane < out.partitions; ++lane) {
     ElidedRanges& ranges = memory(out).elided();
-    const uint64_t begin = slot(out, lane) + out.begin;
+    const uint64_t begin = partition_offset(out, lane) + out.begin;
     if (stale) {
       ranges.add(begin, out.end - out.begin);
     } else {

@@ -68,7 +68,7 @@ class TensorUnit {
   uint8_t* partition(const TensorBox& box, uint32_t lane) const;
   bool elided(const TensorExtent& extent, uint64_t bytes);
   Memory& memory(const TensorBox& box) const;
-  static uint64_t slot(const TensorBox& box, uint32_t lane);
+  static uint64_t partition_offset(const TensorBox& box, uint32_t lane);
 
   Params params_;
   Fabric& fabric_;

@@ -94,7 +94,7 @@ Dma::Dma(Fabric& fabric, EventQueue& events, const TimingParams& timing, Counter
                options.real_bytes,
                options.coalesce,
                options.policy,
-               Routes(fabric),
+               PathCache(fabric),
                {},
                {},
                {}},

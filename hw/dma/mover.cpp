@@ -17,40 +17,51 @@ bool overlaps(const uint8_t* a, uint64_t a_bytes, const uint8_t* b, uint64_t b_b
 }
 }  // namespace
 
-uint8_t* Mover::pointer(uint64_t address, uint64_t length) {
-  if (stage_ != nullptr) {
-    for (const Staged& s : *stage_) {
-      const uint64_t in = address - s.address;
-      if (in < s.length && length <= s.length - in) return s.data + in;
-    }
+uint8_t* Mover::pointer(const Place& at, uint64_t length) {
+  const Buffer& b = *at.buffer;
+  switch (b.holder) {
+    case Buffer::Holder::kMemory:
+      return fabric_.direct(*b.memory, b.offset + at.skip, length);
+    case Buffer::Holder::kStage:
+      return b.stage + at.skip;
+    case Buffer::Holder::kBlock:
+      return nullptr;
+    case Buffer::Holder::kElsewhere:
+      break;
   }
-  return fabric_.direct(address, length);
+  return fabric_.direct(at.address(), length);
 }
 
-bool Mover::read(uint64_t address, uint8_t* to, uint64_t length) {
-  if (const uint8_t* from = pointer(address, length)) {
-    std::memcpy(to, from, length);
+SparseRange Mover::sparse_range(const Place& at, uint64_t length) {
+  Memory* memory = at.buffer->in_memory() ? at.buffer->memory : nullptr;
+  return {pointer(at, length), memory, at.buffer->offset + at.skip};
+}
+
+bool Mover::read(const Place& from, uint8_t* to, uint64_t length) {
+  if (const uint8_t* bytes = pointer(from, length)) {
+    std::memcpy(to, bytes, length);
     return true;
   }
-  if (!fabric_.is_register(address)) return fabric_.read(address, {to, length});
+  if (!from.buffer->in_block()) return fabric_.read(from.address(), {to, length});
   for (uint64_t i = 0; i < length; i += 4) {  // registers are read one by one
-    if (!fabric_.read(address + i, {to + i, 4})) return false;
+    if (!fabric_.read(from.address() + i, {to + i, 4})) return false;
   }
   return true;
 }
 
-bool Mover::write_piece(uint64_t address, const uint8_t* from, uint64_t length) {
-  if (uint8_t* to = pointer(address, length)) {
-    std::memcpy(to, from, length);
+bool Mover::write(const Place& to, const uint8_t* from, uint64_t length) {
+  if (uint8_t* bytes = pointer(to, length)) {
+    std::memcpy(bytes, from, length);
     return true;
   }
-  return fabric_.write(address, {from, length});
+  return fabric_.write(to.address(), {from, length});
 }
 
-bool Mover::move_piece(uint64_t to, uint64_t from, uint64_t length, bool sparse, Outcome& outcome) {
+bool Mover::move_piece(const Place& to, const Place& from, uint64_t length, bool sparse,
+                       Outcome& outcome) {
   if (sparse && length >= kSparseBytes) {
-    const SparseRange source = fabric_.sparse(from, length);
-    const SparseRange target = fabric_.sparse(to, length);
+    const SparseRange source = sparse_range(from, length);
+    const SparseRange target = sparse_range(to, length);
     if (source.data != nullptr && target.data != nullptr) {
       copy_sparse(target, source, length);
       return true;
@@ -67,7 +78,7 @@ bool Mover::move_piece(uint64_t to, uint64_t from, uint64_t length, bool sparse,
     outcome.m2s |= m2s_cause::kDataRead;
     return false;
   }
-  if (!write_piece(to, bounce_.data(), length)) {
+  if (!write(to, bounce_.data(), length)) {
     outcome.s2m |= s2m_cause::kDataWrite;
     return false;
   }
@@ -84,8 +95,7 @@ Mover::Outcome Mover::copy(const Buffer* buffers, const Packet& packet, bool spa
   uint64_t in_target = 0;
   while (target != end) {
     const uint64_t n = std::min(source->length - in_source, target->length - in_target);
-    if (n != 0 &&
-        !move_piece(target->address + in_target, source->address + in_source, n, sparse, outcome)) {
+    if (n != 0 && !move_piece({target, in_target}, {source, in_source}, n, sparse, outcome)) {
       return outcome;
     }
     in_source += n;
@@ -107,7 +117,7 @@ void Mover::scatter(const Buffer* targets, uint32_t count, const uint8_t* from, 
                     Outcome& outcome) {
   uint64_t done = 0;
   for (uint32_t i = 0; i < count; ++i) {
-    if (!write_piece(targets[i].address, from + done, targets[i].length)) {
+    if (!write({&targets[i], 0}, from + done, targets[i].length)) {
       outcome.s2m |= s2m_cause::kDataWrite;
       return;
     }
@@ -121,20 +131,20 @@ Mover::Outcome Mover::duplicate(const Buffer* buffers, const Packet& packet, boo
   const Buffer& source = buffers[0];
   const Buffer* targets = buffers + 1;
   const uint64_t each = source.length;
-  const uint8_t* from = pointer(source.address, each);
+  const uint8_t* from = pointer({&source, 0}, each);
   bool clear = packet.copies == packet.destinations && from != nullptr;
   for (uint32_t i = 0; i < packet.destinations && clear; ++i) {
-    const uint8_t* to = pointer(targets[i].address, each);
+    const uint8_t* to = pointer({&targets[i], 0}, each);
     clear = to != nullptr && (to == from || !overlaps(from, each, to, each));
   }
   if (clear) {
     for (uint32_t i = 0; i < packet.destinations; ++i) {
-      if (!move_piece(targets[i].address, source.address, each, sparse, outcome)) break;
+      if (!move_piece({&targets[i], 0}, {&source, 0}, each, sparse, outcome)) break;
     }
     return outcome;
   }
   bounce_.resize(std::max<size_t>(bounce_.size(), each));
-  if (!read(source.address, bounce_.data(), each)) {
+  if (!read(source, bounce_.data(), each)) {
     outcome.m2s |= m2s_cause::kDataRead;
     return outcome;
   }
@@ -158,22 +168,22 @@ Mover::Outcome Mover::compute(const Buffer* buffers, const Packet& packet, const
   uint8_t* spill = bounce_.data() + result;
   std::array<const uint8_t*, kMaxSources> sources{};
   for (uint32_t i = 0; i < packet.sources; ++i, spill += each) {
-    sources[i] = pointer(buffers[i].address, each);
+    sources[i] = pointer({&buffers[i], 0}, each);
     if (sources[i] != nullptr) continue;
-    if (!read(buffers[i].address, spill, each)) {
+    if (!read(buffers[i], spill, each)) {
       outcome.m2s |= m2s_cause::kDataRead;
       return outcome;
     }
     sources[i] = spill;
   }
   const Buffer* targets = buffers + packet.sources;
-  uint8_t* to = packet.destinations == packet.copies ? pointer(targets->address, result) : nullptr;
+  uint8_t* to = packet.destinations == packet.copies ? pointer({targets, 0}, result) : nullptr;
   for (uint32_t i = 0; i < packet.sources && to != nullptr; ++i) {
     const bool exact = sources[i] == to && each == result;
     if (!exact && overlaps(sources[i], each, to, result)) to = nullptr;
   }
   for (uint32_t i = 1; i < packet.copies && to != nullptr; ++i) {
-    const uint8_t* copy = pointer(targets[i].address, result);
+    const uint8_t* copy = pointer({&targets[i], 0}, result);
     if (copy == nullptr || overlaps(copy, result, to, result)) to = nullptr;
   }
   num::Reduction reduction;

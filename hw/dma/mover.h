@@ -14,14 +14,6 @@ class Mover {
  public:
   explicit Mover(Fabric& fabric) : fabric_(fabric) {}
 
-  // Bytes that stand for an address for a while (hw/dma/outward_transfer.h); null: none.
-  struct Staged {
-    uint64_t address = 0;
-    uint64_t length = 0;
-    uint8_t* data = nullptr;
-  };
-  void set_stage(const std::vector<Staged>* stage) { stage_ = stage; }
-
   // Causes (m2s, s2m) that the transfer raised; both zero on success.
   struct Outcome {
     uint32_t m2s = 0;
@@ -34,19 +26,29 @@ class Mover {
   Outcome copy(const Buffer* buffers, const Packet& packet, bool sparse);
   // `scales`: of an fma packet.
   Outcome compute(const Buffer* buffers, const Packet& packet, const Scales* scales, bool sparse);
-  // Bytes of one place, of registers word by word; false on a bus error.
-  bool read(uint64_t address, uint8_t* to, uint64_t length);
+  // The first bytes of a buffer, of registers word by word; false on a bus error.
+  bool read(const Buffer& from, uint8_t* to, uint64_t length) {
+    return read({&from, 0}, to, length);
+  }
 
  private:
-  uint8_t* pointer(uint64_t address, uint64_t length);
-  bool write_piece(uint64_t address, const uint8_t* from, uint64_t length);
-  bool move_piece(uint64_t to, uint64_t from, uint64_t length, bool sparse, Outcome& outcome);
+  // What begins so many bytes into a buffer.
+  struct Place {
+    const Buffer* buffer;
+    uint64_t skip;
+    uint64_t address() const { return buffer->address + skip; }
+  };
+  uint8_t* pointer(const Place& at, uint64_t length);
+  SparseRange sparse_range(const Place& at, uint64_t length);
+  bool read(const Place& from, uint8_t* to, uint64_t length);
+  bool write(const Place& to, const uint8_t* from, uint64_t length);
+  bool move_piece(const Place& to, const Place& from, uint64_t length, bool sparse,
+                  Outcome& outcome);
   Outcome duplicate(const Buffer* buffers, const Packet& packet, bool sparse);
   void scatter(const Buffer* targets, uint32_t count, const uint8_t* from, uint64_t each,
                Outcome& outcome);
 
   Fabric& fabric_;
-  const std::vector<Staged>* stage_ = nullptr;
   std::vector<uint8_t> bounce_;
 };
 

@@ -4,12 +4,6 @@
 
 namespace hw {
 
-namespace {
-// Nothing stands there in any generation's address map.
-constexpr uint64_t kStage = 0x00F0'0000'0000'0000;
-constexpr uint64_t kStageStride = uint64_t{1} << 32;
-}  // namespace
-
 OutwardTransfer::OutwardTransfer(Fabric& fabric, const Packet& packet, const Buffer* buffers,
                                  const Scales* scales, std::function<void()> answered)
     : packet_(packet),
@@ -19,29 +13,28 @@ OutwardTransfer::OutwardTransfer(Fabric& fabric, const Packet& packet, const Buf
   for (size_t i = 0; i < buffers_.size(); ++i) {
     Buffer& b = buffers_[i];
     uint64_t offset = 0;
-    Outward* way = b.length == 0 ? nullptr : fabric.outward(b.address, &offset);
-    if (way == nullptr) continue;
+    Outward* target = b.length == 0 ? nullptr : fabric.outward(b.address, &offset);
+    if (target == nullptr) continue;
     auto access = std::make_shared<OutwardAccess>();
     access->offset = offset;
     access->data.resize(b.length);
     access->write = i >= packet.sources;
-    b.address = kStage + i * kStageStride;
-    stage_.push_back({b.address, b.length, access->data.data()});
-    outside_.push_back({way, std::move(access), i >= packet.sources});
+    b.set_stage(access->data.data());
+    outside_.push_back({target, std::move(access)});
   }
 }
 
 // True if there is something to wait for.
 bool OutwardTransfer::ask(bool write) {
-  for (const Outside& each : outside_) pending_ += each.write == write ? 1 : 0;
+  for (const Outside& each : outside_) pending_ += each.access->write == write ? 1 : 0;
   if (pending_ == 0) return false;
   for (const Outside& each : outside_) {
-    if (each.write != write) continue;
+    if (each.access->write != write) continue;
     // The packet may be gone before the answer comes.
     each.access->done = [weak = weak_from_this(), access = each.access.get()] {
       if (const auto transfer = weak.lock()) transfer->take_answer(*access);
     };
-    each.way->submit(each.access);
+    each.target->submit(each.access);
   }
   return true;
 }
@@ -53,10 +46,8 @@ void OutwardTransfer::take_answer(const OutwardAccess& access) {
 }
 
 void OutwardTransfer::move(Mover& mover) {
-  mover.set_stage(&stage_);
   outcome_ = packet_.compute ? mover.compute(buffers_.data(), packet_, &scales_, false)
                              : mover.copy(buffers_.data(), packet_, false);
-  mover.set_stage(nullptr);
 }
 
 bool OutwardTransfer::go_on(Mover& mover) {

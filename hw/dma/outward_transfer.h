@@ -34,16 +34,14 @@ class OutwardTransfer : public std::enable_shared_from_this<OutwardTransfer> {
   void move(Mover& mover);
 
   struct Outside {
-    Outward* way = nullptr;
+    Outward* target = nullptr;
     std::shared_ptr<OutwardAccess> access;
-    bool write = false;
   };
   Packet packet_;
   Scales scales_{};
   std::function<void()> answered_;
   std::vector<Buffer> buffers_;  // those outside are those of the stage
   std::vector<Outside> outside_;
-  std::vector<Mover::Staged> stage_;
   size_t pending_ = 0;
   Step step_ = Step::kRead;
   Mover::Outcome outcome_;

@@ -1,5 +1,6 @@
 // One DMA packet as the engine sees it after descriptor prefetch: what it reads, what it writes,
-// how many descriptors it consumes. Source: spec/hw-registers.md 3.5, 3.6;
+// how many descriptors it consumes. Assembled once (hw/dma/packet_assembler.h), it does not change;
+// when it executes stands beside it (hw/dma/packet_plan.h). Source: spec/hw-registers.md 3.5, 3.6;
 // docs/hardware-contract.md 6.
 #pragma once
 
@@ -8,8 +9,13 @@
 
 #include "arch/contract/descriptor.h"
 #include "base/units.h"
+#include "hw/dma/small_vector.h"
+#include "hw/time/bandwidth.h"
 
 namespace hw {
+
+class BusTarget;
+class Memory;
 
 // Cause bits of the secondary interrupt groups (spec/hw-registers.md 3.9), as the engine raises
 // them. An address that answers with an error is an AXI response error (3.6).
@@ -32,18 +38,47 @@ constexpr uint32_t kLengthMismatch = 1u << 24;
 
 enum Half : uint8_t { kM2s = 0, kS2m = 1 };
 
+// A range of addresses and who holds it, decoded once, when the packet is assembled.
 struct Buffer {
+  // kElsewhere: a host's memory, several places, or nobody; decoded when it is moved.
+  enum class Holder : uint8_t { kElsewhere, kMemory, kBlock, kStage };
+
+  Buffer() = default;
+  Buffer(uint64_t at, uint32_t bytes) : address(at), length(bytes) {}
+
   uint64_t address = 0;
   uint32_t length = 0;
+  Holder holder = Holder::kElsewhere;
+  union {
+    Memory* memory = nullptr;  // plain memory of a chip
+    BusTarget* block;          // with registers
+    uint8_t* stage;            // bytes that stand for the range (hw/dma/outward_transfer.h)
+  };
+  uint64_t offset = 0;  // in memory or block
+
+  void set_memory(Memory& of, uint64_t at) {
+    holder = Holder::kMemory;
+    memory = &of;
+    offset = at;
+  }
+  void set_block(BusTarget& of, uint64_t at) {
+    holder = Holder::kBlock;
+    block = &of;
+    offset = at;
+  }
+  void set_stage(uint8_t* bytes) {
+    holder = Holder::kStage;
+    stage = bytes;
+  }
+  bool in_memory() const { return holder == Holder::kMemory; }
+  bool in_block() const { return holder == Holder::kBlock; }
 };
 
 // Constants of a compute packet, one per source (docs/hardware-contract.md 6).
 constexpr uint32_t kMaxSources = contract::DmaCompute::kMaxSources;
+using Scales = std::array<uint32_t, kMaxSources>;  // float32, one per source
 
 struct Packet {
-  base::Ps start = 0;
-  base::Ps end = 0;
-  base::Ps visible = 0;  // when its writes are acknowledged
   uint8_t queue = 0;
   bool compute = false;
   bool write_barrier = false;
@@ -61,23 +96,35 @@ struct Packet {
   bool unanswered = false;  // waits for a chip that is not connected
   uint32_t tx_descriptors = 0;
   uint32_t rx_descriptors = 0;
-  uint32_t first_buffer = 0;  // sources, then destinations, in the buffer list of the run
   uint32_t sources = 0;
   uint32_t destinations = 0;
   uint32_t source_bytes = 0;
   uint32_t bytes = 0;              // destination bytes, of all copies
   uint32_t copies = 1;             // the result is written that often
   contract::DmaCompute operation;  // of a compute packet
-  uint32_t scales = 0;             // fma: index into the scales of the run
   uint32_t errors[2] = {};         // causes to raise per half when the packet starts
   uint32_t noted[2] = {};          // causes that are masked and do not stop the packet
-  uint32_t generation[2] = {};
-  uint32_t first_charge = 0;
-  uint32_t charges = 0;
+  uint32_t generation[2] = {};     // of the halves of its queue
   base::Ps read_latency = 0;
   base::Ps write_latency = 0;
+
+  bool erroneous() const { return errors[kM2s] != 0 || errors[kS2m] != 0; }
+  bool scaled() const { return compute && operation.op == contract::ReduceOp::kFma; }
 };
 
-using Scales = std::array<uint32_t, kMaxSources>;  // float32, one per source
+// A packet that could execute next: nothing of the engine has changed for it, and nothing has to be
+// undone when it does not.
+struct Candidate {
+  Packet packet;
+  SmallVector<Buffer, 14> buffers;  // sources, then destinations
+  Scales scales{};                  // of an fma packet
+  Charges charges;                  // what it occupies
+
+  void clear() {
+    packet = {};
+    buffers.clear();
+    charges.clear();
+  }
+};
 
 }  // namespace hw

@@ -24,7 +24,9 @@ class SmallVector {
   T* data() { return data_; }
   const T* data() const { return data_; }
   T* begin() { return data_; }
+  const T* begin() const { return data_; }
   T* end() { return data_ + size_; }
+  const T* end() const { return data_ + size_; }
   T& operator[](size_t i) { return data_[i]; }
   const T& operator[](size_t i) const { return data_[i]; }
   T& front() { return data_[0]; }

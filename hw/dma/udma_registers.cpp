@@ -10,7 +10,6 @@ namespace udma = contract::udma;
 namespace {
 // Descriptors that prefetch may hold ahead of execution (spec/hw-registers.md 3.6 rule 3).
 constexpr uint32_t kPrefetchDepth = 128;
-constexpr size_t kManyArrivals = 64;        // that are over and still in the list
 constexpr uint32_t kIndexMask = 0xFF'FFFF;  // 24-bit indices and counts
 constexpr uint32_t kPrimaryD = 3;           // summarises the secondary groups (3.9)
 constexpr uint32_t kPrimaryDFirstBit = 8;
@@ -80,23 +79,14 @@ const RegTable<UdmaEngine>& UdmaEngine::table() {
   return registers;
 }
 
-UdmaEngine::Queue& UdmaEngine::make_queue(uint32_t q) {
-  queues_[q] = make_in<Queue>(context_.memory);
-  return *queues_[q];
-}
-
 bool UdmaEngine::enabled(uint32_t q, Half h) const {
   constexpr uint32_t both = udma::kM2sQCfgEnable.mask() | udma::kM2sQCfgEnablePrefetch.mask();
   return (value(group_of(h) + udma::kM2sQCfg, q) & both) == both;
 }
 
-bool UdmaEngine::prefetches(uint32_t q, Half h) {
-  if (!config_.known) configure();
-  return state_[h] == State::kNormal && (config_.prefetching[h] >> q & 1) != 0;
-}
-
 // What packets look at, all at once: registers are written rarely.
-void UdmaEngine::configure() {
+const EngineConfig& UdmaEngine::config() {
+  if (config_.known) return config_;
   config_ = {};
   config_.known = true;
   // As after reset: nobody has configured it, which means no limit and length 0 as 64 KiB.
@@ -135,6 +125,11 @@ void UdmaEngine::configure() {
     config_.service_class[q] = static_cast<uint8_t>(told ? udma::kM2sQCfgQos.get(m2s) : 0);
     config_.classes |= config_.service_class[q] != 0;
   }
+  return config_;
+}
+
+bool UdmaEngine::abort_masked(Half h, uint32_t cause) const {
+  return (value(udma::kSecondaryIrq + udma::kSecondaryIrqAbortMask, h) & cause) == cause;
 }
 
 bool UdmaEngine::access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) {
@@ -149,26 +144,18 @@ bool UdmaEngine::access(uint64_t offset, uint8_t* data, size_t size, bool write,
 }
 
 bool UdmaEngine::working() const {
-  if (run_.done < run_.packets.size() || deferred_ != 0 || unanswered_ != 0) return true;
-  for (const auto& q : queues_) {
-    if (q == nullptr) continue;
-    if (q->sent != 0) return true;
-    for (const HalfQueue& half : q->half) {
-      if (half.requested != half.visible) return true;
-    }
-  }
-  return false;
+  return !plan_.finished() || effects_.deferred() || unanswered_ != 0 || queues_.at_work();
 }
 
 template <Half H>
 uint32_t UdmaEngine::read_status(uint32_t q, uint32_t, bool debug) {
   settle_for_read(debug);
-  const HalfQueue& half = queue(q).half[H];
+  const HalfQueue& half = queues_.at(q).half[H];
   const uint32_t cfg = value(group_of(H) + udma::kM2sQCfg, q);
   uint32_t word = udma::kM2sQStatusUsed.set(0, half.pending);
   word = udma::kM2sQStatusPrefetch.set(word, udma::kM2sQCfgEnablePrefetch.get(cfg));
   word = udma::kM2sQStatusScheduler.set(word, udma::kM2sQCfgEnable.get(cfg));
-  if (H == kM2s && queue(q).dmb_waits && queue(q).visible_at > context_.events.now()) {
+  if (H == kM2s && queues_.at(q).dmb_waits && queues_.at(q).visible_at > context_.events.now()) {
     word = udma::kM2sQStatusDmbWait.set(word, 1);
   }
   return udma::kM2sQStatusFull.set(word, half.length != 0 && half.pending == half.length ? 1 : 0);
@@ -177,20 +164,20 @@ uint32_t UdmaEngine::read_status(uint32_t q, uint32_t, bool debug) {
 template <Half H>
 uint32_t UdmaEngine::read_head(uint32_t q, uint32_t, bool debug) {
   settle_for_read(debug);
-  const HalfQueue& half = queue(q).half[H];
+  const HalfQueue& half = queues_.at(q).half[H];
   if (half.length == 0) return half.current.word();
   return half.current.plus(std::min(half.visible, kPrefetchDepth), half.length).word();
 }
 
 template <Half H>
 uint32_t UdmaEngine::read_tail(uint32_t q, uint32_t, bool) {
-  return queue(q).half[H].tail.word();
+  return queues_.at(q).half[H].tail.word();
 }
 
 template <Half H>
 uint32_t UdmaEngine::read_current(uint32_t q, uint32_t, bool debug) {
   settle_for_read(debug);
-  return queue(q).half[H].current.word();
+  return queues_.at(q).half[H].current.word();
 }
 
 template <Half H>
@@ -200,133 +187,65 @@ void UdmaEngine::write_cfg(uint32_t q, uint32_t value) {
   config_.known = false;
   request_prefetch(q, H);
   // Descriptors that were prefetched before the queue was stopped go on.
-  if (queue(q).half[H].visible != 0) kick(context_.events.now() + 1);
-}
-
-void UdmaEngine::ring_changed(uint32_t q, Half h) {
-  HalfQueue& half = queue(q).half[h];
-  half.ring = nullptr;
-  if (half.length == 0) return;
-  const uint64_t bytes = half.length * sizeof(contract::Descriptor);
-  const Location at = context_.fabric.locate(half.base);
-  if (at.space == Space::kHbm) half.ring = context_.fabric.direct(half.base, bytes);
+  if (queues_.at(q).half[H].visible != 0) kick(context_.events.now() + 1);
 }
 
 template <Half H>
 void UdmaEngine::write_base_lo(uint32_t q, uint32_t value) {
   settle(context_.events.now());
   set_value(group_of(H) + udma::kM2sQRingBaseLo, value, q);
-  HalfQueue& half = queue(q).half[H];
+  HalfQueue& half = queues_.at(q).half[H];
   half.base = (half.base & ~0xFFFFFFFFull) | value;
-  ring_changed(q, H);
+  queues_.ring_changed(q, H);
 }
 
 template <Half H>
 void UdmaEngine::write_base_hi(uint32_t q, uint32_t value) {
   settle(context_.events.now());
   set_value(group_of(H) + udma::kM2sQRingBaseHi, value, q);
-  HalfQueue& half = queue(q).half[H];
+  HalfQueue& half = queues_.at(q).half[H];
   half.base = (half.base & 0xFFFFFFFFull) | static_cast<uint64_t>(value) << 32;
-  ring_changed(q, H);
+  queues_.ring_changed(q, H);
 }
 
 template <Half H>
 void UdmaEngine::write_length(uint32_t q, uint32_t value) {
   settle(context_.events.now());
   set_value(group_of(H) + udma::kM2sQRingLength, value, q);
-  HalfQueue& half = queue(q).half[H];
+  HalfQueue& half = queues_.at(q).half[H];
   half.length = value;
-  ring_changed(q, H);
+  queues_.ring_changed(q, H);
   if (half.visible != 0) kick(context_.events.now() + 1);  // a ring that comes back goes on
 }
 
 template <Half H>
 void UdmaEngine::write_tail_inc(uint32_t q, uint32_t value) {
-  HalfQueue& half = queue(q).half[H];
-  const uint32_t n = value & kIndexMask;
-  // The increment of a queue without ring, or past the descriptors in flight, is a software error
-  // that hardware does not report; it is counted and has no effect.
-  if (n == 0 || half.pending > half.length || n > half.length - half.pending) {
+  // A software error that hardware does not report is counted and has no effect.
+  if (!queues_.announce(q, H, value & kIndexMask)) {
     ++context_.counters.bad_doorbells;
     return;
   }
   ++context_.counters.doorbells;
-  half.tail = half.tail.plus(n, half.length);
-  half.pending += n;
   request_prefetch(q, H);
 }
 
 void UdmaEngine::request_prefetch(uint32_t q, Half h) {
-  HalfQueue& half = queue(q).half[h];
-  const uint32_t n = half.pending - half.requested;
-  if (n == 0 || !prefetches(q, h)) return;
-  half.requested = half.pending;
-  const base::Ps at = context_.events.now() + std::max<base::Ps>(context_.timing.dma_fetch, 1);
-  arrivals_.push_back({at, n, half.generation, static_cast<uint8_t>(q), h});
-  // A run of another queue ends then; else the end of a packet is early enough.
-  const bool other_runs = running_ && run_.claimed && run_.packets.front().queue != q;
-  if (other_runs || !normal()) wake(at);
+  const bool prefetches = state_[h] == State::kNormal && (config().prefetching[h] >> q & 1) != 0;
+  if (!prefetches || !queues_.request(q, h)) return;
+  // A run of another queue ends when they arrive; else the end of a packet is early enough.
+  const bool other_runs = running_ && plan_.claimed() && plan_.front().packet.queue != q;
+  if (other_runs || !normal()) wake(queues_.last_arrival());
   await_arrival();
-}
-
-// Descriptors that have arrived by `until` can be used.
-void UdmaEngine::arrive(base::Ps until) {
-  for (; next_arrival() <= until; ++arrived_) {
-    const Arrival& arrival = arrivals_[arrived_];
-    HalfQueue& half = queue(arrival.queue).half[arrival.half];
-    if (half.generation != arrival.generation) continue;
-    if (aborted(arrival.half)) {  // fetching has stopped; again after recovery
-      half.requested -= arrival.count;
-      continue;
-    }
-    half.visible += arrival.count;
-    if (queue(arrival.queue).half[kM2s].visible != 0) active_ |= 1u << arrival.queue;
-  }
-  if (arrived_ < arrivals_.size() && arrived_ < kManyArrivals) return;
-  if (arrived_ == arrivals_.size()) {
-    arrivals_.clear();
-  } else {
-    arrivals_.drop_front(arrived_);
-  }
-  arrived_ = 0;
-}
-
-bool UdmaEngine::others_arrive(uint32_t q) const {
-  for (size_t i = arrived_; i < arrivals_.size(); ++i) {
-    if (arrivals_[i].queue != q) return true;
-  }
-  return false;
 }
 
 void UdmaEngine::go_on() {
   unanswered_ = 0;
   for (uint32_t q = 0; q < kQueues; ++q) {
-    if (queues_[q] == nullptr) continue;
+    if (queues_.touched(q) == nullptr) continue;
     for (Half h : {kM2s, kS2m}) request_prefetch(q, h);
   }
   kick(context_.events.now() + 1);
   await_arrival();
-}
-
-// The queue is empty afterwards; what was on its way from the ring arrives nowhere.
-void UdmaEngine::drop_descriptors(uint32_t q, Half h) {
-  HalfQueue& half = queue(q).half[h];
-  half.pending = half.requested = half.visible = 0;
-  ++half.generation;
-  unanswered_ &= ~(1u << q);
-  if (h == kS2m) return;
-  queue(q).sent = 0;
-  active_ &= ~(1u << q);
-}
-
-void UdmaEngine::reset_half(uint32_t q, Half h) {
-  HalfQueue& half = queue(q).half[h];
-  drop_descriptors(q, h);
-  half.tail = half.current = RingPointer{};
-  if (h == kS2m) return;
-  Queue& both = queue(q);
-  both.visible_at = both.barrier_until = 0;
-  both.dmb_waits = both.dmb_released = false;
 }
 
 // The packet in flight finishes, without touching the pointers. In an empty queue head and current
@@ -334,17 +253,23 @@ void UdmaEngine::reset_half(uint32_t q, Half h) {
 template <Half H>
 void UdmaEngine::write_sw_ctrl(uint32_t q, uint32_t value) {
   settle(context_.events.now());
-  if (udma::kM2sQSwCtrlReset.get(value) != 0) return reset_half(q, H);
-  HalfQueue& half = queue(q).half[H];
+  if (udma::kM2sQSwCtrlReset.get(value) != 0) {
+    unanswered_ &= ~(1u << q);
+    return queues_.reset(q, H);
+  }
+  HalfQueue& half = queues_.at(q).half[H];
   const bool tail = udma::kM2sQSwCtrlResetTail.get(value) != 0;
   const bool current =
       udma::kM2sQSwCtrlResetHead.get(value) != 0 || udma::kM2sQSwCtrlResetCurrent.get(value) != 0;
-  if (tail || current) drop_descriptors(q, H);
+  if (tail || current) {
+    unanswered_ &= ~(1u << q);
+    queues_.drop(q, H);
+  }
   if (tail) half.tail = RingPointer{};
   if (current) half.current = RingPointer{};
-  if (H == kM2s && udma::kM2sQSwCtrlResetDmb.get(value) != 0 && queue(q).dmb_waits) {
-    queue(q).dmb_waits = false;
-    queue(q).dmb_released = true;
+  if (H == kM2s && udma::kM2sQSwCtrlResetDmb.get(value) != 0 && queues_.at(q).dmb_waits) {
+    queues_.at(q).dmb_waits = false;
+    queues_.at(q).dmb_released = true;
     kick(context_.events.now() + 1);
   }
 }

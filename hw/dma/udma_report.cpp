@@ -1,4 +1,5 @@
-// What a DMA engine says about itself when the machine hangs.
+// What a DMA engine tells: counters, spans and DMA-trace entries of its packets, and what it waits
+// for when the machine hangs.
 #include <cstdio>
 
 #include "hw/dma/dma.h"
@@ -25,9 +26,10 @@ void UdmaEngine::who_waits(std::vector<std::string>& lines) const {
                     ", S2M cause " + hex_word(value(kCause, kS2m)));
   }
   for (uint32_t q = 0; q < kQueues; ++q) {
-    if (queues_[q] == nullptr) continue;
-    const HalfQueue& tx = queues_[q]->half[kM2s];
-    const HalfQueue& rx = queues_[q]->half[kS2m];
+    const QueuePair* queue = queues_.touched(q);
+    if (queue == nullptr) continue;
+    const HalfQueue& tx = queue->half[kM2s];
+    const HalfQueue& rx = queue->half[kS2m];
     // Receive descriptors may wait for data that nobody sends; send descriptors may not.
     if (tx.pending == 0) continue;
     std::string line = name() + ".q" + std::to_string(q) + " waits with " +
@@ -44,15 +46,36 @@ bool UdmaEngine::traced() const {
   return trace_queue_ != nullptr && trace_queue_->enabled(0);
 }
 
-void UdmaEngine::post_trace(const Packet& packet, RingPointer first, uint32_t bytes) {
+void UdmaEngine::post_trace(const PlannedPacket& planned, RingPointer first, uint32_t bytes) {
+  const Packet& packet = planned.packet;
   contract::NqEntry entry;
   entry.header = contract::NqEntry::make_header(contract::NqType::kTraceDma, packet.queue, false);
   entry.payload = bytes;
-  entry.timestamp = packet.end;
-  entry.debug_id = packet.start;
+  entry.timestamp = planned.end;
+  entry.debug_id = planned.start;
   entry.pc = first.word();
   entry.info = packet.tx_descriptors | packet.rx_descriptors << 16;
   trace_queue_->post(0, entry);
+}
+
+void UdmaEngine::count(const PlannedPacket& planned) {
+  const Packet& packet = planned.packet;
+  Counters& c = context_.counters;
+  c.packets += packet.partial ? 0 : 1;
+  c.compute_packets += packet.compute ? 1 : 0;
+  c.descriptors += uint64_t{packet.tx_descriptors} + packet.rx_descriptors;
+  c.bytes += packet.bytes;
+  if (context_.tracer == nullptr) return;
+  uint32_t& track = queues_.at(packet.queue).track;
+  if (track == ~0u) {
+    track = context_.tracer->track(name() + ".q" + std::to_string(packet.queue));
+  }
+  const bool reduces = packet.sources > 1 && packet.compute;
+  context_.tracer->span(track, planned.start, planned.end,
+                        reduces         ? "reduce"
+                        : packet.signal ? "signal"
+                                        : "copy",
+                        packet.bytes);
 }
 
 void Dma::who_waits(std::vector<std::string>& lines) const {

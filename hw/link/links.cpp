@@ -103,45 +103,46 @@ Fabric* Links::peer(uint32_t self, uint32_t chip) {
 }
 
 const Links::Source& Links::source(uint32_t chip) {
-  auto& slot = sources_[chip];
-  if (slot != nullptr) return *slot;
-  slot = std::make_unique<Source>();
-  slot->routes.reserve(chips_.size() * variants_);
-  for (const Router::Way& way : router_.ways(chip)) {
+  auto& source = sources_[chip];
+  if (source != nullptr) return *source;
+  source = std::make_unique<Source>();
+  source->routes.reserve(chips_.size() * variants_);
+  for (const Router::Route& vertices : router_.routes(chip)) {
     for (uint32_t variant = 0; variant < variants_; ++variant) {
-      slot->routes.push_back(build(way, variant, slot->hops));
+      source->routes.push_back(build(vertices, variant, source->hops));
     }
   }
-  slot->hops.shrink_to_fit();
-  return *slot;
+  source->hops.shrink_to_fit();
+  return *source;
 }
 
 // `variant`: the die from which the transfer comes, where that decides between two cables.
-Links::Route Links::build(const Router::Way& way, uint32_t variant,
+Links::Route Links::build(const Router::Route& vertices, uint32_t variant,
                           std::vector<BandwidthResource*>& hops) {
   Route route;
   route.first = static_cast<uint32_t>(hops.size());
   route.latency = params_.wire;
   uint32_t at = variants_ == 1 ? Fabric::kNoDomain : variant * Fabric::kDomainsPerDie;
   uint32_t chips_passed = 0;
-  for (size_t i = 1; i < way.size(); ++i) {
-    const Direction& hop = *find(way[i - 1], way[i]);
+  for (size_t i = 1; i < vertices.size(); ++i) {
+    const Direction& hop = *find(vertices[i - 1], vertices[i]);
     const uint32_t exit = owner(hop.exits, at);
     if (i == 1) {
       route.exit = exit;
-    } else if (way[i - 1] < chips_.size() && at != Fabric::kNoDomain && exit != Fabric::kNoDomain) {
-      chips_[way[i - 1]]->add_crossing(at, exit, hops);
+    } else if (vertices[i - 1] < chips_.size() && at != Fabric::kNoDomain &&
+               exit != Fabric::kNoDomain) {
+      chips_[vertices[i - 1]]->add_crossing(at, exit, hops);
     }
     hops.push_back(hop.resource);
     at = owner(hop.entries, exit);
-    if (way[i] >= chips_.size()) {
+    if (vertices[i] >= chips_.size()) {
       route.latency += params_.switch_time;
     } else if (++chips_passed > 1) {
       route.latency += params_.route_extra;
     }
   }
   route.entry = at;
-  if (way.size() < 2) route.entry = Fabric::kNoDomain;
+  if (vertices.size() < 2) route.entry = Fabric::kNoDomain;
   route.count = static_cast<uint32_t>(hops.size()) - route.first;
   return route;
 }
@@ -150,7 +151,7 @@ const Links::Route& Links::route(uint32_t from, uint32_t to, uint32_t variant) {
   return source(from).routes[size_t{to} * variants_ + variant];
 }
 
-ChipPort::Way Links::way(uint32_t from, uint32_t to, uint32_t domain) {
+ChipPort::RouteHops Links::hops(uint32_t from, uint32_t to, uint32_t domain) {
   const uint32_t variant =
       variants_ == 1 || domain == Fabric::kNoDomain ? 0 : domain / Fabric::kDomainsPerDie;
   const Source& all = source(from);
@@ -168,7 +169,7 @@ uint32_t Links::neighbour(uint32_t self, uint32_t window) const {
 }
 
 bool Links::whole(uint32_t from, uint32_t to) {
-  const Way all = way(from, to, Fabric::kNoDomain);
+  const RouteHops all = hops(from, to, Fabric::kNoDomain);
   return std::none_of(all.hops, all.hops + all.count, [this](const BandwidthResource* hop) {
     return std::find(down_.begin(), down_.end(), hop) != down_.end();
   });
@@ -180,14 +181,14 @@ bool Links::answers(uint32_t self, uint32_t chip) {
 }
 
 bool Links::set_up(uint32_t a, uint32_t b, bool up) {
-  const Direction* ways[2] = {find(a, b), find(b, a)};
-  if (ways[0] == nullptr || ways[1] == nullptr) return false;
+  const Direction* both[2] = {find(a, b), find(b, a)};
+  if (both[0] == nullptr || both[1] == nullptr) return false;
   // Runs have looked at addresses ahead of time; what of them has not started has to look again.
   for (const auto& each : resources_) {
     if (up || each->run() == nullptr || params_.events == nullptr) continue;
     each->run()->yield_to({params_.events->now(), ~0u, Phase::kStart});
   }
-  for (const Direction* each : ways) {
+  for (const Direction* each : both) {
     const auto at = std::find(down_.begin(), down_.end(), each->resource);
     if (up && at != down_.end()) down_.erase(at);
     if (!up && at == down_.end()) down_.push_back(each->resource);

@@ -1,7 +1,7 @@
-// The ways between the chips of a machine: links with a class rate per direction, switches with a
+// The both between the chips of a machine: links with a class rate per direction, switches with a
 // port per member and direction, and the cables behind the inter-server windows of v3 and v4.
 // Source: spec/platforms.md 6 and 7, spec/collectives.md 2.3, spec/hw-registers.md 9.2, 9.5; which
-// way is taken: hw/link/router.h.
+// route is taken: hw/link/router.h.
 //
 // Exact: which chip a window leads to; what peers read and write; bytes per link. Approximate:
 // time. A transfer occupies every direction of its way at once, as long as the slowest takes, and
@@ -51,7 +51,7 @@ class Links final : public ChipPort {
   Links(const Params& params, std::vector<Fabric*> chips);
 
   Fabric* peer(uint32_t self, uint32_t chip) override;
-  ChipPort::Way way(uint32_t from, uint32_t to, uint32_t domain) override;
+  ChipPort::RouteHops hops(uint32_t from, uint32_t to, uint32_t domain) override;
   bool answers(uint32_t self, uint32_t chip) override;
   uint32_t neighbour(uint32_t self, uint32_t window) const override;
   base::Ps latency(uint32_t from, uint32_t to) override;
@@ -104,7 +104,8 @@ class Links final : public ChipPort {
   void unite(uint32_t a, uint32_t b);
   const Direction* find(uint32_t from, uint32_t to) const;
   const Source& source(uint32_t chip);
-  Route build(const Router::Way& way, uint32_t variant, std::vector<BandwidthResource*>& hops);
+  Route build(const Router::Route& vertices, uint32_t variant,
+              std::vector<BandwidthResource*>& hops);
   const Route& route(uint32_t from, uint32_t to, uint32_t variant);
   bool whole(uint32_t from, uint32_t to);
 

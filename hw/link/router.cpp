@@ -103,8 +103,8 @@ bool Router::joined(uint32_t a, uint32_t b) const {
   return std::binary_search(next_[a].begin(), next_[a].end(), b);
 }
 
-std::vector<Router::Way> Router::ways(uint32_t from) const {
-  std::vector<Way> all(chips_);
+std::vector<Router::Route> Router::routes(uint32_t from) const {
+  std::vector<Route> all(chips_);
   Costs costs;
   for (uint32_t to = 0; to < chips_; ++to) {
     if (to == from) continue;
@@ -119,23 +119,23 @@ std::vector<Router::Way> Router::ways(uint32_t from) const {
   return all;
 }
 
-// The way that a policy of others chooses; empty if it leaves that to us.
-Router::Way Router::asked(uint32_t from, uint32_t to) const {
-  Way way = routing_->route(from, to);
-  if (way.empty()) return way;
-  bool fits = way.front() == from && way.back() == to;
-  for (const uint32_t vertex : way) fits = fits && vertex < vertices();
-  if (fits && holds(way)) return way;
+// The route that a policy of others chooses; empty if it leaves that to us.
+Router::Route Router::asked(uint32_t from, uint32_t to) const {
+  Route route = routing_->route(from, to);
+  if (route.empty()) return route;
+  bool fits = route.front() == from && route.back() == to;
+  for (const uint32_t vertex : route) fits = fits && vertex < vertices();
+  if (fits && holds(route)) return route;
   std::string text;
-  for (const uint32_t vertex : way) text += " " + std::to_string(vertex);
+  for (const uint32_t vertex : route) text += " " + std::to_string(vertex);
   throw std::runtime_error("the policy for routing answers with a route from chip " +
                            std::to_string(from) + " to chip " + std::to_string(to) +
                            " that does not exist:" + text);
 }
 
-bool Router::holds(const Way& way) const {
-  for (size_t i = 1; i < way.size(); ++i) {
-    if (way[i] == ~0u || !joined(way[i - 1], way[i])) return false;
+bool Router::holds(const Route& route) const {
+  for (size_t i = 1; i < route.size(); ++i) {
+    if (route[i] == ~0u || !joined(route[i - 1], route[i])) return false;
   }
   return true;
 }
@@ -164,31 +164,31 @@ Router::Costs Router::costs(uint32_t from) const {
   return costs;
 }
 
-Router::Way Router::shortest(const Costs& costs, uint32_t from, uint32_t to) const {
+Router::Route Router::shortest(const Costs& costs, uint32_t from, uint32_t to) const {
   if (costs[to] == kUnreached) return {};
-  Way way{to};
+  Route route{to};
   std::vector<uint32_t> before;
-  while (way.back() != from) {
-    const uint32_t at = way.back();
+  while (route.back() != from) {
+    const uint32_t at = route.back();
     before.clear();
     for (const uint32_t other : next_[at]) {
       if (costs[other] != kUnreached && costs[other] + cost(other, at) == costs[at]) {
         before.push_back(other);
       }
     }
-    way.push_back(before[(from + to) % before.size()]);
+    route.push_back(before[(from + to) % before.size()]);
   }
-  std::reverse(way.begin(), way.end());
-  return way;
+  std::reverse(route.begin(), route.end());
+  return route;
 }
 
-Router::Way Router::torus(uint32_t from, uint32_t to) const {
-  Way way{from};
+Router::Route Router::torus(uint32_t from, uint32_t to) const {
+  Route route{from};
   std::vector<uint32_t> here = coords_[from];
   const std::vector<uint32_t>& there = coords_[to];
   const auto move = [&](size_t d, bool up) {
     here[d] = step(here[d], dims_[d], up);
-    way.push_back(chip_at(here));
+    route.push_back(chip_at(here));
   };
   size_t left = dims_.size();
   if (left >= 2 && dims_[left - 1] == kPlane && dims_[left - 2] == kPlane) {
@@ -205,7 +205,7 @@ Router::Way Router::torus(uint32_t from, uint32_t to) const {
     const bool up = goes_up(here[left], there[left], dims_[left]);
     while (here[left] != there[left]) move(left, up);
   }
-  return way;
+  return route;
 }
 
 uint32_t Router::common_switch(uint32_t a, uint32_t b, uint32_t level) const {
@@ -224,7 +224,7 @@ uint32_t Router::common_switch(uint32_t a, uint32_t b, uint32_t level) const {
                            " of " + std::to_string(all.size()) + " switches");
 }
 
-Router::Way Router::switched(uint32_t from, uint32_t to) const {
+Router::Route Router::switched(uint32_t from, uint32_t to) const {
   for (const uint32_t level : {1u, 2u}) {
     if (const uint32_t over = common_switch(from, to, level)) return {from, over, to};
   }

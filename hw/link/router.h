@@ -1,7 +1,7 @@
-// Which way a transfer takes from chip to chip. Source: spec/collectives.md 2.7.1,
+// Which route a transfer takes from chip to chip. Source: spec/collectives.md 2.7.1,
 // spec/platforms.md 7.6; the hardware's choices are not published.
 //
-// A way is a list of vertices: chips by number, then switches (number of chips + index). Rules:
+// A route is a list of vertices: chips by number, then switches (number of chips + index). Rules:
 //   kTorus     dimension by dimension, last first, each the shorter way round; half way round, even
 //              coordinates go up and odd ones down, which loads both directions equally. In a plane
 //              of 4 x 4 the table of spec/collectives.md 2.7.1 instead, then the outer dimensions.
@@ -10,7 +10,7 @@
 //              first one, or (kSpread) they take turns by source + destination.
 //   kShortest  fewest hops (link or switch between two chips), then fewest switches; among equals
 //              the choice turns with source + destination.
-// Where a rule finds no way because a link or chip is missing, kShortest finds one. Policies of
+// Where a rule finds no route because a link or chip is missing, kShortest finds one. Policies of
 // others (sdk/soma/policy.h) may stand in place of the rule, and of the choice between switches.
 #pragma once
 
@@ -24,15 +24,15 @@ namespace hw {
 
 class Router final : public soma::Topology {
  public:
-  using Way = std::vector<uint32_t>;  // from source to destination, both included
+  using Route = std::vector<uint32_t>;  // from source to destination, both included
 
   // Throws std::invalid_argument for a link or switch of a chip that does not exist, and for
   // coordinates that do not fit.
   Router(const RouteParams& params, uint32_t chips, const std::vector<LinkParams>& links,
          const std::vector<SwitchParams>& switches);
 
-  // Ways from a chip to each chip; empty to itself and where there is none.
-  std::vector<Way> ways(uint32_t from) const;
+  // Routes from a chip to each chip; empty to itself and where there is none.
+  std::vector<Route> routes(uint32_t from) const;
 
   // soma::Topology
   uint32_t chips() const override { return chips_; }
@@ -58,13 +58,13 @@ class Router final : public soma::Topology {
   bool is_switch(uint32_t vertex) const { return vertex >= chips_; }
   uint64_t cost(uint32_t a, uint32_t b) const;
   Costs costs(uint32_t from) const;
-  Way shortest(const Costs& costs, uint32_t from, uint32_t to) const;
-  Way torus(uint32_t from, uint32_t to) const;
-  Way switched(uint32_t from, uint32_t to) const;
+  Route shortest(const Costs& costs, uint32_t from, uint32_t to) const;
+  Route torus(uint32_t from, uint32_t to) const;
+  Route switched(uint32_t from, uint32_t to) const;
   uint32_t common_switch(uint32_t a, uint32_t b, uint32_t level) const;  // 0: none
-  bool holds(const Way& way) const;
+  bool holds(const Route& route) const;
 
-  Way asked(uint32_t from, uint32_t to) const;
+  Route asked(uint32_t from, uint32_t to) const;
 
   RouteParams::Rule rule_;
   RouteParams::Switch switch_port_;

@@ -167,7 +167,7 @@ Fabric* Fabric::peer_of(const Location& at) const {
   return peer == this ? nullptr : peer;
 }
 
-uint8_t* Fabric::in_memory(Memory& memory, uint64_t offset, uint64_t length) {
+uint8_t* Fabric::direct(Memory& memory, uint64_t offset, uint64_t length) {
   uint8_t* at = memory.at(offset, length);
   if (at == nullptr && !memory.status().ok()) {
     log_.count(memory.name(), AccessLog::Kind::kUnsupported, "host memory for it", false);
@@ -180,11 +180,11 @@ uint8_t* Fabric::direct(uint64_t address, uint64_t length) {
   if (length > at.length) return nullptr;
   switch (at.space) {
     case Space::kHbm:
-      return in_memory(*hbm_[at.index], at.offset, length);
+      return direct(*hbm_[at.index], at.offset, length);
     case Space::kSbuf:
-      return in_memory(*sbuf_[at.index], at.offset, length);
+      return direct(*sbuf_[at.index], at.offset, length);
     case Space::kPsum:
-      return in_memory(*psum_[at.index], at.offset, length);
+      return direct(*psum_[at.index], at.offset, length);
     case Space::kHost:
       return host() != nullptr ? host()->direct(at.offset, length) : nullptr;
     case Space::kPeer: {
@@ -208,8 +208,9 @@ Outward* Fabric::outward(uint64_t address, uint64_t* offset) const {
     case Space::kForeign:
       return windows_[at.index].outward;
     case Space::kHost:
-      return host() != nullptr && host_way_ != nullptr && host()->direct(at.offset, 1) == nullptr
-                 ? host_way_
+      return host() != nullptr && host_outward_ != nullptr &&
+                     host()->direct(at.offset, 1) == nullptr
+                 ? host_outward_
                  : nullptr;
     case Space::kPeer: {
       const Fabric* peer = peer_of(at);
@@ -248,16 +249,6 @@ BusTarget* Fabric::block(uint64_t address, uint64_t* offset) const {
   if (at.space != Space::kRegister) return nullptr;
   *offset = windows_[at.index].base + at.offset;
   return windows_[at.index].target;
-}
-
-SparseRange Fabric::sparse(uint64_t address, uint64_t length) {
-  const Location at = locate(address);
-  if (at.space == Space::kPeer) {
-    Fabric* peer = peer_of(at);
-    return peer != nullptr ? peer->sparse(at.offset, length) : SparseRange{};
-  }
-  Memory* memory = at.space == Space::kHbm ? hbm_[at.index].get() : nullptr;
-  return {direct(address, length), memory, at.offset};
 }
 
 bool Fabric::access(uint64_t address, uint8_t* data, size_t size, bool write, bool debug) {
@@ -354,13 +345,13 @@ uint32_t Fabric::domain_of(const Location& at) const {
 
 // `name` only makes the name when it is needed: engines ask for a way again and again.
 template <typename Name>
-BandwidthResource& Fabric::made(std::unique_ptr<BandwidthResource>& slot, base::Rate rate,
+BandwidthResource& Fabric::made(std::unique_ptr<BandwidthResource>& resource, base::Rate rate,
                                 Name&& name) {
-  if (slot == nullptr) {
-    slot = std::make_unique<BandwidthResource>(name(), rate);
-    slot->set_tracer(tracer_);
+  if (resource == nullptr) {
+    resource = std::make_unique<BandwidthResource>(name(), rate);
+    resource->set_tracer(tracer_);
   }
-  return *slot;
+  return *resource;
 }
 
 BandwidthResource& Fabric::crossing(uint32_t from, uint32_t to) {
@@ -374,15 +365,15 @@ BandwidthResource& Fabric::crossing(uint32_t from, uint32_t to) {
 void Fabric::limit_reads(uint32_t from, uint32_t by, uint64_t bytes, Charges& charges) {
   if (from == kNoDomain || by == kNoDomain || from == by) return;
   if (slower(timing_.core_reads, timing_.core_fabric)) {
-    auto& slot = core_reads_[size_t{from} * params_.map.hbms() + by];
+    auto& resource = core_reads_[size_t{from} * params_.map.hbms() + by];
     charges.add(
-        made(slot, timing_.core_reads, [&] { return crossing(from, by).name() + ".reads"; }),
+        made(resource, timing_.core_reads, [&] { return crossing(from, by).name() + ".reads"; }),
         bytes);
   }
   const BandwidthResource* dies = between_dies(from, by);
   if (dies != nullptr && slower(timing_.die_reads, timing_.die_to_die)) {
-    auto& slot = die_reads_[from / kDomainsPerDie];
-    charges.add(made(slot, timing_.die_reads, [&] { return dies->name() + ".reads"; }), bytes);
+    auto& resource = die_reads_[from / kDomainsPerDie];
+    charges.add(made(resource, timing_.die_reads, [&] { return dies->name() + ".reads"; }), bytes);
   }
 }
 
@@ -408,9 +399,9 @@ void Fabric::add_crossing(uint32_t from, uint32_t to, std::vector<BandwidthResou
 
 template <typename Function>
 void Fabric::for_each_made(Function&& function) {
-  const auto visit = [&](auto& slots) {
-    for (auto& slot : slots) {
-      if (slot != nullptr) function(*slot);
+  const auto visit = [&](auto& all) {
+    for (auto& resource : all) {
+      if (resource != nullptr) function(*resource);
     }
   };
   visit(crossing_);
@@ -464,10 +455,10 @@ void Fabric::peer_path(uint32_t domain, const Location& at, bool write, uint64_t
   Fabric& sink = write ? *peer : *this;
   const uint32_t begin = write ? domain : peer->domain_of(far);
   const uint32_t end = write ? peer->domain_of(far) : domain;
-  const ChipPort::Way way = port_->way(source.chip(), sink.chip(), begin);
-  source.cross(begin, way.exit, bytes, to);
-  for (uint32_t i = 0; i < way.count; ++i) to.add(*way.hops[i], bytes);
-  sink.cross(way.entry, end, bytes, to);
+  const ChipPort::RouteHops route = port_->hops(source.chip(), sink.chip(), begin);
+  source.cross(begin, route.exit, bytes, to);
+  for (uint32_t i = 0; i < route.count; ++i) to.add(*route.hops[i], bytes);
+  sink.cross(route.entry, end, bytes, to);
 }
 
 base::Ps Fabric::round_trip(const Location& peer) const {
@@ -486,7 +477,7 @@ base::Ps Fabric::write_latency(uint64_t address) const {
   return at.space == Space::kPeer ? round_trip(at) : 0;
 }
 
-base::Ps Fabric::one_way(uint64_t address) const {
+base::Ps Fabric::one_way_latency(uint64_t address) const {
   const Location at = locate(address);
   if (at.space != Space::kPeer || peer_of(at) == nullptr) return 0;
   return port_->latency(params_.chip, at.index);

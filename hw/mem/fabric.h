@@ -33,27 +33,27 @@ namespace hw {
 
 class Fabric;
 
-// The way to other chips; links implement it.
+// How other chips are reached; links implement it.
 class ChipPort {
  public:
   virtual ~ChipPort() = default;
   // Fabric of another chip, or null where no route exists (a bus error).
   virtual Fabric* peer(uint32_t self, uint32_t chip) = 0;
-  // What a transfer from chip to chip occupies on its way, and the domains by whose ports it leaves
-  // the first and enters the last one; kNoDomain: nothing has to be crossed to get there.
-  struct Way {
+  // What a transfer from chip to chip occupies on its route, and the domains by whose ports it
+  // leaves the first and enters the last one; kNoDomain: nothing has to be crossed to get there.
+  struct RouteHops {
     BandwidthResource* const* hops = nullptr;
     uint32_t count = 0;
     uint32_t exit = ~0u;
     uint32_t entry = ~0u;
   };
   // `domain`: where it comes from in the first chip. Called for every packet.
-  virtual Way way(uint32_t /*from*/, uint32_t /*to*/, uint32_t /*domain*/) { return {}; }
+  virtual RouteHops hops(uint32_t /*from*/, uint32_t /*to*/, uint32_t /*domain*/) { return {}; }
   // Whether accesses that start now get an answer.
   virtual bool answers(uint32_t /*self*/, uint32_t /*chip*/) { return true; }
   // The chip behind inter-server window `window` of chip `self`, or kNoChip without a cable.
   virtual uint32_t neighbour(uint32_t /*self*/, uint32_t /*window*/) const { return kNoChip; }
-  // One way between two chips.
+  // From one chip to another.
   virtual base::Ps latency(uint32_t /*from*/, uint32_t /*to*/) { return 0; }
 
   static constexpr uint32_t kNoChip = ~0u;
@@ -105,15 +105,15 @@ class Fabric {
   AccessLog& log() { return log_; }
 
   // Counts the changes of where addresses lead and what a transfer occupies. Who remembers either
-  // (hw/dma/routes.h) asks again after one.
+  // (hw/dma/path_cache.h) asks again after one.
   uint64_t version() const { return version_; }
   void changed() { ++version_; }
 
-  // `way`: by which payload reaches memory of the host to which there is no pointer; null: by
+  // `outward`: by which payload reaches memory of the host to which there is no pointer; null: by
   // `host` itself.
-  void set_host(pcie::HostMemory* host, Outward* way = nullptr) {
+  void set_host(pcie::HostMemory* host, Outward* outward = nullptr) {
     host_ = host;
-    host_way_ = way;
+    host_outward_ = outward;
     changed();
   }
   // Without bus mastering host memory is out of reach: every access to it is a bus error.
@@ -149,7 +149,9 @@ class Fabric {
   // Data plane. Null unless the whole range is plain memory that one pointer can span. HBM and SBUF
   // pages appear on first use of the pointer.
   uint8_t* direct(uint64_t address, uint64_t length);
-  SparseRange sparse(uint64_t address, uint64_t length);
+  // The same for a memory that plain() has found. Memory that the host refuses to give looks like a
+  // bus error to the device; the log tells why.
+  uint8_t* direct(Memory& memory, uint64_t offset, uint64_t length);
   // The plain memory behind an address and the offset in it; null for the host and registers.
   Memory* plain(uint64_t address, uint64_t* offset);
   // The block whose window stands at an address and the offset in it; null for everything else.
@@ -159,7 +161,7 @@ class Fabric {
   Outward* outward(uint64_t address, uint64_t* offset) const;
   bool asks_host(uint64_t address) const {
     uint64_t offset = 0;
-    return host_way_ != nullptr && outward(address, &offset) != nullptr;
+    return host_outward_ != nullptr && outward(address, &offset) != nullptr;
   }
   Location locate(uint64_t address) const;
   // "d0.dma5" and the offset in it, for logs; empty where no window of this chip stands.
@@ -181,7 +183,7 @@ class Fabric {
   base::Ps read_latency(uint64_t address) const;
   base::Ps write_latency(uint64_t address) const;
   // From a store to `address` until it is there: 0 on this chip.
-  base::Ps one_way(uint64_t address) const;
+  base::Ps one_way_latency(uint64_t address) const;
 
   Memory& hbm(uint32_t h) { return *hbm_[h]; }
   Memory& sbuf(uint32_t nc) { return *sbuf_[nc]; }
@@ -201,8 +203,6 @@ class Fabric {
     Outward* outward = nullptr;  // in place of `target`
   };
   bool insert(Mapped window);
-  // Memory that the host refuses to give looks like a bus error to the device; the log tells why.
-  uint8_t* in_memory(Memory& memory, uint64_t offset, uint64_t length);
   Location locate_register(uint64_t address) const;
   Location locate_tpb(uint32_t nc, uint64_t offset) const;
   Location locate_neighbour(uint64_t address) const;
@@ -217,7 +217,8 @@ class Fabric {
   BandwidthResource& crossing(uint32_t from, uint32_t to);
   void limit_reads(uint32_t from, uint32_t by, uint64_t bytes, Charges& charges);
   template <typename Name>
-  BandwidthResource& made(std::unique_ptr<BandwidthResource>& slot, base::Rate rate, Name&& name);
+  BandwidthResource& made(std::unique_ptr<BandwidthResource>& resource, base::Rate rate,
+                          Name&& name);
   template <typename Function>
   void for_each_made(Function&& function);
   BandwidthResource* between_dies(uint32_t from, uint32_t to);  // null within a die
@@ -226,7 +227,7 @@ class Fabric {
   TimingParams timing_;
   AccessLog& log_;
   pcie::HostMemory* host_ = nullptr;
-  Outward* host_way_ = nullptr;
+  Outward* host_outward_ = nullptr;
   bool bus_master_ = true;
   ChipPort* port_ = nullptr;
   uint64_t version_ = 0;

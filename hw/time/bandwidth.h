@@ -152,15 +152,13 @@ struct Charge {
   uint64_t signals = 0;  // words among the bytes
 };
 
-// The charges of one packet after the other. Only one list is open at a time on a machine.
+// A list of them.
 class Charges {
  public:
-  // From here on charges belong to the next packet.
-  void open() { first_ = size_; }
   void add(BandwidthResource& resource, uint64_t bytes, base::Ps extra = 0, uint64_t signals = 0) {
-    // If the open list has it already, then where the resource says.
+    // If the list has it already, then where the resource says: lists are filled one by one.
     const size_t at = resource.place_;
-    if (at >= first_ && at < size_ && items_[at].resource == &resource) {
+    if (at < size_ && items_[at].resource == &resource) {
       items_[at].bytes += bytes;
       items_[at].extra += extra;
       items_[at].signals += signals;
@@ -175,16 +173,7 @@ class Charges {
     item.extra = extra;
     item.signals = signals;
   }
-  void clear() { size_ = first_ = 0; }
-  // Forgets what came after the mark; nothing before it may have been added to.
-  struct Mark {
-    size_t size, first;
-  };
-  Mark mark() const { return {size_, first_}; }
-  void back_to(const Mark& mark) {
-    size_ = mark.size;
-    first_ = mark.first;
-  }
+  void clear() { size_ = 0; }
   const Charge* begin() const { return items_.data(); }
   const Charge* end() const { return items_.data() + size_; }
   size_t size() const { return size_; }
@@ -193,7 +182,6 @@ class Charges {
  private:
   std::vector<Charge> items_;  // the first size_ of them
   size_t size_ = 0;
-  size_t first_ = 0;
 };
 
 }  // namespace hw

@@ -23,29 +23,29 @@ EventQueue::Id EventQueue::schedule(const EventKey& key, EventSink& sink, uint32
                                     uint64_t argument, Kind kind) {
   uint32_t index;
   if (free_.empty()) {
-    index = static_cast<uint32_t>(slots_.size());
-    slots_.emplace_back();
+    index = static_cast<uint32_t>(entries_.size());
+    entries_.emplace_back();
   } else {
     index = free_.back();
     free_.pop_back();
   }
-  Slot& slot = slots_[index];
-  slot.place = {key.time, uint64_t{key.component} << 2 | static_cast<uint64_t>(key.phase),
-                sequence_++, index};
-  slot.sink = &sink;
-  slot.argument = argument;
-  slot.tag = tag;
-  slot.live = true;
-  slot.background = kind == Kind::kBackground;
-  background_ += slot.background ? 1 : 0;
-  const Id id = static_cast<Id>(++slot.generation) << 32 | (index + 1);
+  Entry& entry = entries_[index];
+  entry.place = {key.time, uint64_t{key.component} << 2 | static_cast<uint64_t>(key.phase),
+                 sequence_++, index};
+  entry.sink = &sink;
+  entry.argument = argument;
+  entry.tag = tag;
+  entry.live = true;
+  entry.background = kind == Kind::kBackground;
+  background_ += entry.background ? 1 : 0;
+  const Id id = static_cast<Id>(++entry.generation) << 32 | (index + 1);
   ++pending_;
   if (executing_) {
-    insert(slot.place);
+    insert(entry.place);
     return id;
   }
   const base::Ps first = next_time();
-  insert(slot.place);
+  insert(entry.place);
   load();
   if (key.time < first) next_time_changed();
   return id;
@@ -66,15 +66,15 @@ void EventQueue::insert(const Place& place) {
 
 void EventQueue::put_away(const Place& place) {
   const uint64_t bucket = bucket_of(place.time);
-  if (bucket - begin_ < kBuckets) return put_in_bucket(bucket, place.slot);
+  if (bucket - begin_ < kBuckets) return put_in_bucket(bucket, place.entry);
   later_.push_back(place);
   std::push_heap(later_.begin(), later_.end(), std::greater<>());
 }
 
-void EventQueue::put_in_bucket(uint64_t bucket, uint32_t slot) {
+void EventQueue::put_in_bucket(uint64_t bucket, uint32_t entry) {
   const size_t at = bucket % kBuckets;
-  slots_[slot].next = buckets_[at];
-  buckets_[at] = slot;
+  entries_[entry].next = buckets_[at];
+  buckets_[at] = entry;
   occupied_[at / 64] |= uint64_t{1} << at % 64;
   ++in_buckets_;
 }
@@ -102,8 +102,8 @@ uint64_t EventQueue::next_bucket(uint64_t from) const {
 
 void EventQueue::load_bucket(uint64_t bucket) {
   const size_t at = bucket % kBuckets;
-  for (uint32_t slot = buckets_[at]; slot != kNone; slot = slots_[slot].next) {
-    first_.push_back(slots_[slot].place);
+  for (uint32_t entry = buckets_[at]; entry != kNone; entry = entries_[entry].next) {
+    first_.push_back(entries_[entry].place);
     --in_buckets_;
   }
   buckets_[at] = kNone;
@@ -140,36 +140,36 @@ void EventQueue::look_ahead() {
   if (soon == kNever) return;
   size_t n = 0;
   for (uint32_t i = buckets_[soon % kBuckets]; i != kNone && n < kExpectAhead; ++n) {
-    const Slot& slot = slots_[i];
-    if (slot.live) slot.sink->expect(slot.tag, slot.argument);
-    i = slot.next;
+    const Entry& entry = entries_[i];
+    if (entry.live) entry.sink->expect(entry.tag, entry.argument);
+    i = entry.next;
   }
   const uint64_t later = next_bucket(soon + 1);
   if (later == kNever) return;
   n = 0;
   for (uint32_t i = buckets_[later % kBuckets]; i != kNone && n < kFetchAhead; ++n) {
-    fetch(slots_[i].sink);
-    i = slots_[i].next;
+    fetch(entries_[i].sink);
+    i = entries_[i].next;
   }
   const uint64_t last = next_bucket(later + 1);
-  if (last != kNever) __builtin_prefetch(&slots_[buckets_[last % kBuckets]]);
+  if (last != kNever) __builtin_prefetch(&entries_[buckets_[last % kBuckets]]);
 }
 
 void EventQueue::drop_cancelled() {
-  while (!first_.empty() && !slots_[first_.back().slot].live) {
-    free_.push_back(first_.back().slot);
+  while (!first_.empty() && !entries_[first_.back().entry].live) {
+    free_.push_back(first_.back().entry);
     first_.pop_back();
   }
 }
 
 void EventQueue::cancel(Id id) {
   const uint32_t index = static_cast<uint32_t>(id & 0xFFFFFFFF) - 1;
-  if (id == 0 || index >= slots_.size()) return;
-  Slot& slot = slots_[index];
-  if (!slot.live || slot.generation != static_cast<uint32_t>(id >> 32)) return;
-  slot.live = false;
+  if (id == 0 || index >= entries_.size()) return;
+  Entry& entry = entries_[index];
+  if (!entry.live || entry.generation != static_cast<uint32_t>(id >> 32)) return;
+  entry.live = false;
   --pending_;
-  background_ -= slot.background ? 1 : 0;
+  background_ -= entry.background ? 1 : 0;
   if (executing_) return;  // dropped when its time comes
   const base::Ps first = next_time();
   load();
@@ -180,7 +180,7 @@ void EventQueue::cancel(Id id) {
 void EventQueue::advance_to(uint64_t bucket) {
   begin_ = bucket;
   while (!later_.empty() && bucket_of(later_.front().time) - begin_ < kBuckets) {
-    put_in_bucket(bucket_of(later_.front().time), later_.front().slot);
+    put_in_bucket(bucket_of(later_.front().time), later_.front().entry);
     std::pop_heap(later_.begin(), later_.end(), std::greater<>());
     later_.pop_back();
   }
@@ -191,18 +191,18 @@ void EventQueue::run_first() {
   const Place place = first_.back();
   first_.pop_back();
   if (current_ != begin_) advance_to(current_);
-  Slot& slot = slots_[place.slot];
-  EventSink* sink = slot.sink;
-  const uint32_t tag = slot.tag;
-  const uint64_t argument = slot.argument;
-  slot.live = false;
-  free_.push_back(place.slot);
+  Entry& entry = entries_[place.entry];
+  EventSink* sink = entry.sink;
+  const uint32_t tag = entry.tag;
+  const uint64_t argument = entry.argument;
+  entry.live = false;
+  free_.push_back(place.entry);
   --pending_;
-  background_ -= slot.background ? 1 : 0;
+  background_ -= entry.background ? 1 : 0;
   const size_t left = first_.size();
-  if (left >= kFetchAhead) fetch(slots_[first_[left - kFetchAhead].slot].sink);
+  if (left >= kFetchAhead) fetch(entries_[first_[left - kFetchAhead].entry].sink);
   if (left >= kExpectAhead) {
-    const Slot& soon = slots_[first_[left - kExpectAhead].slot];
+    const Entry& soon = entries_[first_[left - kExpectAhead].entry];
     if (soon.live) soon.sink->expect(soon.tag, soon.argument);
   }
   now_ = place.time;

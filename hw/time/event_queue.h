@@ -87,7 +87,7 @@ class EventQueue {
     base::Ps time;
     uint64_t order;  // component and phase
     uint64_t sequence;
-    uint32_t slot;
+    uint32_t entry;
 
     bool operator<(const Place& other) const {
       if (time != other.time) return time < other.time;
@@ -96,7 +96,7 @@ class EventQueue {
     }
     bool operator>(const Place& other) const { return other < *this; }
   };
-  struct alignas(64) Slot {
+  struct alignas(64) Entry {
     Place place;
     EventSink* sink;
     uint64_t argument;
@@ -110,7 +110,7 @@ class EventQueue {
   static uint64_t bucket_of(base::Ps time) { return time >> kBucketBits; }
   void insert(const Place& place);
   void put_away(const Place& place);
-  void put_in_bucket(uint64_t bucket, uint32_t slot);
+  void put_in_bucket(uint64_t bucket, uint32_t entry);
   void unload();
   void load();
   void load_bucket(uint64_t bucket);
@@ -123,11 +123,11 @@ class EventQueue {
   std::vector<Place> first_;  // the events of bucket `current_`, the next one last
   uint64_t current_ = 0;
   uint64_t begin_ = 0;  // of the last executed event: buckets_ holds kBuckets from here
-  std::array<uint32_t, kBuckets> buckets_;          // first slot of each
+  std::array<uint32_t, kBuckets> buckets_;          // first entry of each
   std::array<uint64_t, kBuckets / 64> occupied_{};  // buckets with events
   size_t in_buckets_ = 0;
   std::vector<Place> later_;  // a heap
-  std::vector<Slot> slots_;
+  std::vector<Entry> entries_;
   std::vector<uint32_t> free_;
   base::Ps now_ = 0;
   uint64_t sequence_ = 0;

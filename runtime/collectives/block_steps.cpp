@@ -104,7 +104,7 @@ void BlockSteps::add(const Step& step, const Address& address, uint64_t semaphor
 
 void BlockSteps::close(uint32_t channel, ProgramWriter* writer) {
   Row& row = rows_[channel];
-  const CcResources& cc = own_.cc[layout_.slot(channel)];
+  const CcResources& cc = own_.cc[layout_.cc(channel)];
   writer->wait(Op::kDmaWait, cc.completion_base + layout_.blocks(channel), row.steps * kSignal);
   writer->emit_on(Op::kAdd, kTile, 0, row.stride);
   writer->emit_on(Op::kBranchLess, kTile, kTiles, row.loop);

@@ -200,7 +200,7 @@ void Connection::parsed(size_t bytes) {
 
 int Connection::take_hello(Hello* hello) {
   if (unparsed() == 0) return 0;
-  // The magic decides early, so that a few bytes of something else do not keep a slot.
+  // The magic decides early, so that a few bytes of something else do not keep a connection.
   const uint32_t magic = kMagic;
   const uint8_t* at = in_.data() + parsed_;
   if (std::memcmp(at, &magic, std::min(unparsed(), sizeof magic)) != 0) return -1;

@@ -81,7 +81,7 @@ struct RankResources {
 
   contract::AddressMap map() const { return {gen}; }
   uint32_t engines() const { return contract::kDmaPerNc * lnc; }
-  uint64_t cc_window(uint32_t slot) const { return map().topsp(cc[slot].index).device; }
+  uint64_t cc_window(uint32_t index) const { return map().topsp(cc[index].index).device; }
   // Registers of engine 0 .. engines() - 1.
   uint64_t udma(uint32_t engine) const {
     return map().udma(nc * contract::kDmaPerNc + engine).device;

@@ -67,7 +67,7 @@ base::Status check(const Shape& shape, const Steps& steps, uint32_t at, uint32_t
   for (const Signal& signal : step.signals) {
     if (signal.rank >= shape.ranks) return broken("rank of a signal");
     if (signal.event >= shape.events.size()) return broken("event of a signal");
-    if (step.fan_out && shape.events[signal.event].lane) return broken("fan-out into a lane");
+    if (step.fan_out && shape.events[signal.event].fifo) return broken("fan-out into a fifo");
   }
   for (const uint32_t before : step.after) {
     if (before >= at) return broken("after a later step");

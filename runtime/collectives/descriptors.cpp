@@ -16,6 +16,10 @@ constexpr uint32_t kWord = 4;    // a completion write
 constexpr uint32_t kRow = kSignalsPerPacket * kWord;  // of the weights
 // Pieces of compute packets: a multiple of this.
 constexpr uint32_t kComputeUnit = 4096;
+// After so many transfers it shows how long the rings will be. Growing by and by, they would touch
+// four times the memory.
+constexpr size_t kTypical = 16;
+constexpr size_t kMostReserved = size_t{1} << 16;  // descriptors, ahead of need
 
 uint64_t cut(uint64_t total, uint64_t parts, uint64_t i) {
   // floor(total * i / parts) without overflow: units are at most 2^58.
@@ -29,10 +33,11 @@ bool is_copy(const Transfer& t) {
 }  // namespace
 
 Descriptors::Descriptors(const OpRequest& request, uint64_t weights, uint32_t engines,
-                         uint32_t packet_bytes)
+                         uint32_t packet_bytes, size_t transfers)
     : request_(request),
       weights_(weights),
       packet_bytes_(packet_bytes),
+      transfers_(transfers),
       rings_(engines),
       announced_(engines) {
   for (uint32_t e = 0; e < engines; ++e) rings_[e].engine = e;
@@ -146,6 +151,11 @@ void Descriptors::add(const Transfer& transfer) {
     }
     // Engines without data report too, so that the waiter's count is always the same.
     add_signals(&ring, transfer.signals, weight, transfer.barrier && parts.empty());
+  }
+  if (++added_ != kTypical || transfers_ <= kTypical) return;
+  for (EngineRing& ring : rings_) {
+    ring.m2s.reserve(std::min(ring.m2s.size() * transfers_ / kTypical, kMostReserved));
+    ring.s2m.reserve(std::min(ring.s2m.size() * transfers_ / kTypical, kMostReserved));
   }
 }
 

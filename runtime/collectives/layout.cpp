@@ -27,16 +27,16 @@ Layout::Layout(const Shape& shape, uint32_t engines, uint32_t cc_count)
   use(all);
   std::vector<uint32_t> used(cc_count, 0);
   for (const Event& event : shape.events) {
-    uint32_t& next = used[slot(event.channel)];
+    uint32_t& next = used[cc(event.channel)];
     events_.push_back(next);
-    lanes_.push_back(event.lane);
-    next += event.lane ? kStepsInFlight : 1;
+    fifos_.push_back(event.fifo);
+    next += event.fifo ? kStepsInFlight : 1;
   }
   signals_ = *std::max_element(used.begin(), used.end());
   std::fill(used.begin(), used.end(), threads_end() + 1);
   for (uint32_t c = 0; c < shape.channels; ++c) {
-    channels_.push_back(used[slot(c)]);
-    used[slot(c)] += kStepsInFlight + (shape.variable_steps != 0 ? 2 : 1);
+    channels_.push_back(used[cc(c)]);
+    used[cc(c)] += kStepsInFlight + (shape.variable_steps != 0 ? 2 : 1);
   }
   completions_ = *std::max_element(used.begin(), used.end());
 }
@@ -72,7 +72,7 @@ Needs needs_of(const Shape& shape, uint32_t engines, uint32_t cc_count) {
   }
   text += "/";
   for (const Event& event : shape.events) {
-    text += std::to_string(event.channel) + (event.lane ? "l" : "g");
+    text += std::to_string(event.channel) + (event.fifo ? "l" : "g");
   }
   return needs;
 }

@@ -41,7 +41,8 @@ class Lowering {
         completion_(completion),
         options_(options),
         layout_(schedule.shape, own_.engines(), own_.cc_count),
-        descriptors_(schedule.shape.request, own_.weights, own_.engines(), options.packet_bytes),
+        descriptors_(schedule.shape.request, own_.weights, own_.engines(), options.packet_bytes,
+                     steps_.size()),
         blocks_(schedule.shape, own_, layout_, options.packet_bytes),
         order_(steps_, schedule.shape.channels, layout_,
                [this](const Range& range) { return identity(range); }),
@@ -63,8 +64,8 @@ class Lowering {
     return own_.map().peer_address(members_[rank].chip, local);
   }
 
-  static uint64_t increment(const RankResources& r, uint32_t slot, uint32_t semaphore) {
-    return r.cc_window(slot) + contract::topsp::kSemaphores + contract::sem::kInc +
+  static uint64_t increment(const RankResources& r, uint32_t cc, uint32_t semaphore) {
+    return r.cc_window(cc) + contract::topsp::kSemaphores + contract::sem::kInc +
            static_cast<uint64_t>(semaphore) * contract::sem::kIncStride;
   }
 
@@ -113,16 +114,14 @@ class Lowering {
   }
 
   ProgramWriter& program(uint32_t channel) {
-    return writer(layout_.slot(channel), layout_.thread(channel));
+    return writer(layout_.cc(channel), layout_.thread(channel));
   }
-  ProgramWriter& writer(uint32_t slot, uint32_t thread) {
-    return programs_[slot * kThreads + thread];
-  }
+  ProgramWriter& writer(uint32_t cc, uint32_t thread) { return programs_[cc * kThreads + thread]; }
 
   // ---- Waiting
 
   void wait_done(uint32_t channel, uint32_t semaphore, uint32_t value) {
-    const CcResources& cc = own_.cc[layout_.slot(channel)];
+    const CcResources& cc = own_.cc[layout_.cc(channel)];
     program(channel).wait(Op::kDmaWait, cc.completion_base + semaphore, value);
   }
 
@@ -140,8 +139,8 @@ class Lowering {
 
   void wait_event(const Wait& wait) {
     const Event& event = shape_.events[wait.event];
-    const uint32_t base = own_.cc[layout_.slot(event.channel)].signal_base;
-    if (event.lane) {
+    const uint32_t base = own_.cc[layout_.cc(event.channel)].signal_base;
+    if (event.fifo) {
       for (uint32_t i = 0; i < wait.signals; ++i) {
         const uint32_t n = taken_[wait.event]++;
         program(event.channel).wait(Op::kSemWait, base + layout_.signal(wait.event, n), kSignal);
@@ -166,17 +165,16 @@ class Lowering {
 
   // ---- Steps
 
-  // Increment windows of the step's signals, in the order in which lanes count them.
+  // Increment windows of the step's signals, in the order in which fifos count them.
   std::vector<uint64_t> targets(const Step& step) {
     std::vector<uint64_t> out;
     for (const Signal& signal : step.signals) {
       const Event& event = shape_.events[signal.event];
-      const uint32_t n = event.lane ? sent_[{signal.rank, signal.event}]++ : 0;
+      const uint32_t n = event.fifo ? sent_[{signal.rank, signal.event}]++ : 0;
       const RankResources& r = members_[signal.rank];
-      const uint32_t slot = layout_.slot(event.channel);
-      out.push_back(
-          reach(signal.rank,
-                increment(r, slot, r.cc[slot].signal_base + layout_.signal(signal.event, n))));
+      const uint32_t cc = layout_.cc(event.channel);
+      out.push_back(reach(
+          signal.rank, increment(r, cc, r.cc[cc].signal_base + layout_.signal(signal.event, n))));
     }
     return out;
   }
@@ -184,9 +182,9 @@ class Lowering {
   void issue_block(const Step& step) {
     if (!step.waits.empty()) close_blocks(step.channel);  // not again for every tile
     for (const Wait& wait : step.waits) wait_event(wait);
-    const uint32_t slot = layout_.slot(step.channel);
+    const uint32_t cc = layout_.cc(step.channel);
     const uint64_t semaphore =
-        increment(own_, slot, own_.cc[slot].completion_base + layout_.blocks(step.channel));
+        increment(own_, cc, own_.cc[cc].completion_base + layout_.blocks(step.channel));
     blocks_.add(
         step, [this](const Range& range) { return address(range); }, semaphore,
         &program(step.channel));
@@ -215,10 +213,10 @@ class Lowering {
     transfer.barrier = admission.barrier;
     transfer.signals = std::move(signals);
     // Last the own CC-core: its count implies the others.
-    const uint32_t slot = layout_.slot(step.channel);
+    const uint32_t cc = layout_.cc(step.channel);
     const uint32_t semaphore = step.fan_out ? layout_.fan_out(step.channel)
                                             : layout_.done(step.channel, admission.ordinal);
-    transfer.signals.push_back(increment(own_, slot, own_.cc[slot].completion_base + semaphore));
+    transfer.signals.push_back(increment(own_, cc, own_.cc[cc].completion_base + semaphore));
     descriptors_.add(transfer);
     for (uint32_t i = 0; i < transfer.engines.count; ++i) {
       const uint32_t engine = transfer.engines.first + i;
@@ -231,19 +229,19 @@ class Lowering {
   // CC-cores with steps, besides the first.
   std::vector<uint32_t> helpers() const {
     std::vector<bool> used(own_.cc_count, false);
-    for (const Step& step : steps_) used[layout_.slot(step.channel)] = true;
+    for (const Step& step : steps_) used[layout_.cc(step.channel)] = true;
     std::vector<uint32_t> out;
-    for (uint32_t slot = 1; slot < own_.cc_count; ++slot) {
-      if (used[slot]) out.push_back(slot);
+    for (uint32_t cc = 1; cc < own_.cc_count; ++cc) {
+      if (used[cc]) out.push_back(cc);
     }
     return out;
   }
 
   // Threads of a CC-core with steps, besides the first.
-  std::vector<uint32_t> threads(uint32_t slot) const {
+  std::vector<uint32_t> threads(uint32_t cc) const {
     std::vector<bool> used(kThreads, false);
     for (const Step& step : steps_) {
-      if (layout_.slot(step.channel) == slot) used[layout_.thread(step.channel)] = true;
+      if (layout_.cc(step.channel) == cc) used[layout_.thread(step.channel)] = true;
     }
     std::vector<uint32_t> out;
     for (uint32_t thread = 1; thread < kThreads; ++thread) {
@@ -256,14 +254,14 @@ class Lowering {
     for (uint32_t i = 0; i < own_.cc_count * kThreads; ++i) {
       programs_.emplace_back(own_, options_.broadcast);
     }
-    for (const uint32_t slot : helpers()) {
-      writer(0, 0).emit(Op::kWrite, options_.triggers[slot],
-                        own_.cc_window(slot) + contract::cc::kTrigger);
+    for (const uint32_t cc : helpers()) {
+      writer(0, 0).emit(Op::kWrite, options_.triggers[cc],
+                        own_.cc_window(cc) + contract::cc::kTrigger);
     }
     if (options_.notify) writer(0, 0).emit(Op::kNotify, contract::cc_notify::kOpStart, 0);
-    for (uint32_t slot = 0; slot < own_.cc_count; ++slot) {
+    for (uint32_t cc = 0; cc < own_.cc_count; ++cc) {
       // Where the thread's program begins is known at the end.
-      for (const uint32_t thread : threads(slot)) writer(slot, 0).emit(Op::kFork, thread, 0);
+      for (const uint32_t thread : threads(cc)) writer(cc, 0).emit(Op::kFork, thread, 0);
     }
   }
 
@@ -275,20 +273,20 @@ class Lowering {
       }
       close_blocks(c);
     }
-    for (uint32_t slot = 0; slot < own_.cc_count; ++slot) {
-      const std::vector<uint32_t> others = threads(slot);
-      const uint32_t ended = own_.cc[slot].completion_base + Layout::threads_end();
+    for (uint32_t cc = 0; cc < own_.cc_count; ++cc) {
+      const std::vector<uint32_t> others = threads(cc);
+      const uint32_t ended = own_.cc[cc].completion_base + Layout::threads_end();
       for (const uint32_t thread : others) {
-        writer(slot, thread).emit(Op::kSemAdd, 1, increment(own_, slot, ended));
-        writer(slot, thread).emit(Op::kEnd, 0, 0);
+        writer(cc, thread).emit(Op::kSemAdd, 1, increment(own_, cc, ended));
+        writer(cc, thread).emit(Op::kEnd, 0, 0);
       }
       if (others.empty()) continue;
-      writer(slot, 0).wait(Op::kSemWait, ended, static_cast<uint32_t>(others.size()));
+      writer(cc, 0).wait(Op::kSemWait, ended, static_cast<uint32_t>(others.size()));
     }
     const std::vector<uint32_t> others = helpers();
     const uint32_t join = own_.cc[0].completion_base + Layout::join();
-    for (const uint32_t slot : others) {
-      writer(slot, 0).emit(Op::kDone, 1, increment(own_, 0, join));
+    for (const uint32_t cc : others) {
+      writer(cc, 0).emit(Op::kDone, 1, increment(own_, 0, join));
     }
     if (!others.empty()) {
       writer(0, 0).wait(Op::kSemWait, join, static_cast<uint32_t>(others.size()));
@@ -298,15 +296,15 @@ class Lowering {
   }
 
   // The programs of a CC-core's threads, one behind the other, first to last.
-  CcProgram join_threads(uint32_t slot) {
-    CcProgram all = rolled(writer(slot, 0).take());
+  CcProgram join_threads(uint32_t cc) {
+    CcProgram all = rolled(writer(cc, 0).take());
     size_t fork = 0;
-    for (const uint32_t thread : threads(slot)) {
+    for (const uint32_t thread : threads(cc)) {
       // Forks stand in the order of the threads, in the first program only.
       while (all[fork].op != static_cast<uint8_t>(Op::kFork)) ++fork;
       const auto begin = static_cast<uint32_t>(all.size());
       all[fork++].imm = begin;
-      CcProgram program = rolled(writer(slot, thread).take());
+      CcProgram program = rolled(writer(cc, thread).take());
       relocate(&program, begin);
       all.insert(all.end(), program.begin(), program.end());
     }
@@ -330,8 +328,8 @@ class Lowering {
     out.rings = descriptors_.take();
     out.blocks = blocks_.take_blocks();
     out.block_rings = blocks_.take_rings();
-    for (uint32_t slot = 0; slot < own_.cc_count; ++slot) {
-      CcProgram program = join_threads(slot);
+    for (uint32_t cc = 0; cc < own_.cc_count; ++cc) {
+      CcProgram program = join_threads(cc);
       if (program.size() > contract::cc_program::kMaxRecords) {
         return resource("a program of " + std::to_string(program.size()) +
                         " records; a CC-core holds " +
@@ -353,8 +351,8 @@ class Lowering {
   BlockSteps blocks_;
   std::vector<ProgramWriter> programs_;  // by CC-core and thread
   StepOrder order_;
-  std::vector<uint32_t> taken_;                             // by event: signals of a lane
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> sent_;  // by rank and event: signals to a lane
+  std::vector<uint32_t> taken_;                             // by event: signals of a fifo
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> sent_;  // by rank and event: signals to a fifo
 };
 
 base::Error invalid(const std::string& what) {

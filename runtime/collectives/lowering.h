@@ -26,7 +26,7 @@ class Layout {
   uint32_t engines_of(uint64_t bytes, uint32_t together) const;
   // CC-core that runs the channel. Channels with a common engine have a common CC-core: the order
   // of doorbells is the order of the ring.
-  uint32_t slot(uint32_t channel) const { return channel % engines_ % cc_count_; }
+  uint32_t cc(uint32_t channel) const { return channel % engines_ % cc_count_; }
   // Thread of that CC-core: channels do not wait for each other while there are threads enough.
   uint32_t thread(uint32_t channel) const {
     return channel % engines_ / cc_count_ % contract::cc_program::kThreads;
@@ -34,7 +34,7 @@ class Layout {
 
   // Semaphores, from signal_base: of the n-th signal to an event.
   uint32_t signal(uint32_t event, uint32_t n) const {
-    return events_[event] + (lanes_[event] ? n % kStepsInFlight : 0);
+    return events_[event] + (fifos_[event] ? n % kStepsInFlight : 0);
   }
   uint32_t signals() const { return signals_; }
   // From completion_base: the end of the other CC-cores' programs, of the own threads; own steps.
@@ -53,7 +53,7 @@ class Layout {
   uint32_t share_ = 1;
   std::vector<uint32_t> first_engine_;  // by channel
   std::vector<uint32_t> events_;
-  std::vector<bool> lanes_;
+  std::vector<bool> fifos_;
   std::vector<uint32_t> channels_;
   uint32_t signals_ = 0;
   uint32_t completions_ = 0;
@@ -98,7 +98,9 @@ struct Transfer {
 // Appends descriptors of one rank to its engines' rings.
 class Descriptors {
  public:
-  Descriptors(const OpRequest& request, uint64_t weights, uint32_t engines, uint32_t packet_bytes);
+  // `transfers`: how often add() will be called, about.
+  Descriptors(const OpRequest& request, uint64_t weights, uint32_t engines, uint32_t packet_bytes,
+              size_t transfers);
 
   void add(const Transfer& transfer);
   // What add() has appended to a ring since the last call.
@@ -123,6 +125,8 @@ class Descriptors {
   OpRequest request_;
   uint64_t weights_;
   uint32_t packet_bytes_;
+  size_t transfers_;
+  size_t added_ = 0;
   std::vector<EngineRing> rings_;
   std::vector<DoorbellCounts> announced_;
 };

@@ -33,7 +33,7 @@ bool local(const AddressMap& map, uint64_t address) {
   return map.v2() ? address < 1ull << 44 : address < 1ull << 53 && !map.is_host(address);
 }
 
-// CC-cores of the rank's own NeuronCores, each once; unused slots are zero.
+// CC-cores of the rank's own NeuronCores, each once; unused entries are zero.
 const char* check_cc(const Image& image, const AddressMap& map) {
   if (image.cc_count == 0 || image.cc_count > kMaxCcCores) return "cc_count";
   if (image.signals > kSemaphores) return "signals";

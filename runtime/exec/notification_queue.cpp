@@ -35,15 +35,15 @@ bool NotificationReader::next(contract::NqEntry* entry) {
 }
 
 base::Result<NotificationQueue> NotificationQueue::create(std::shared_ptr<Device> device,
-                                                          Owner owner, uint32_t block,
-                                                          uint32_t slot, uint32_t bytes) {
+                                                          Owner owner, uint32_t block, uint32_t set,
+                                                          uint32_t bytes) {
   NotificationQueue queue;
   const bool core = owner == Owner::kCore;
   errno = 0;
   // A ring left by an earlier process stands at an unknown position: always a new one.
   if (ndl_notification_init_with_realloc(device->handle(), static_cast<int>(block),
                                          core ? NQ_DEV_TYPE_NEURON_CORE : NQ_DEV_TYPE_TOPSP,
-                                         NQ_TYPE_NOTIFY, static_cast<uint8_t>(slot), bytes, true, 0,
+                                         NQ_TYPE_NOTIFY, static_cast<uint8_t>(set), bytes, true, 0,
                                          0, true, &queue.context_) != 0) {
     return driver_error("notification queue", errno);
   }
@@ -55,7 +55,7 @@ base::Result<NotificationQueue> NotificationQueue::create(std::shared_ptr<Device
   queue.reader_ = NotificationReader(ring, bytes);
   const contract::Window window = core ? device->map().nc_nq(block) : device->map().topsp_nq(block);
   queue.head_register_ =
-      window.bar0 + contract::nq::kSet + slot * contract::nq::kSetStride + contract::nq::kSetHead;
+      window.bar0 + contract::nq::kSet + set * contract::nq::kSetStride + contract::nq::kSetHead;
   return queue;
 }
 

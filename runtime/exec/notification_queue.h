@@ -28,12 +28,12 @@ class NotificationReader {
   bool phase_ = true;
 };
 
-// Set `slot` of the block of a core or of a CC-core, with a fresh ring.
+// Set `set` of the block of a core or of a CC-core, with a fresh ring.
 class NotificationQueue {
  public:
   enum class Owner { kCore, kCcCore };
   static base::Result<NotificationQueue> create(std::shared_ptr<Device> device, Owner owner,
-                                                uint32_t block, uint32_t slot, uint32_t bytes);
+                                                uint32_t block, uint32_t set, uint32_t bytes);
   NotificationQueue() = default;
   NotificationQueue(NotificationQueue&& other) noexcept;
   NotificationQueue& operator=(NotificationQueue&& other) noexcept;

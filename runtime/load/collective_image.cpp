@@ -73,8 +73,8 @@ class CollectiveImage::Loader {
       std::vector<ccl::RankResources>& members = (*peers)[i];
       members[own_index] = own.resources;
       ccl::PlanOptions options = offer_.options().of_stream(operation.op->stream_id);
-      for (uint32_t slot = 0; slot < own.resources.cc_count; ++slot) {
-        options.triggers[slot] = c_.slots.trigger_word(c_.program, i, slot);
+      for (uint32_t cc_index = 0; cc_index < own.resources.cc_count; ++cc_index) {
+        options.triggers[cc_index] = c_.triggers.trigger_word(c_.program, i, cc_index);
       }
       auto lowered = ccl::plan(own.request, offer_.group(operation.group), members, own_index,
                                operation.completion, options);
@@ -86,30 +86,31 @@ class CollectiveImage::Loader {
     return {};
   }
 
-  // Per lane and engine: the operations of one execution one after the other, once as far as they
-  // repeat.
+  // Per stream_queue and engine: the operations of one execution one after the other, once as far
+  // as they repeat.
   base::Status make_rings() {
-    for (uint32_t l = 0; l < c_.program.lanes.size(); ++l) {
-      const Lane& lane = c_.program.lanes[l];
+    for (uint32_t l = 0; l < c_.program.stream_queues.size(); ++l) {
+      const StreamQueue& stream_queue = c_.program.stream_queues[l];
       std::vector<uint32_t> sequence;
-      for (const uint32_t i : c_.program.streams[lane.stream].sequence) {
-        if (c_.program.operations[i].lane == l) sequence.push_back(i);
+      for (const uint32_t i : c_.program.streams[stream_queue.stream].sequence) {
+        if (c_.program.operations[i].stream_queue == l) sequence.push_back(i);
       }
       sequence.resize(period_of(sequence));
       for (uint32_t e = 0; e < c_.core.dma_engines(); ++e) {
-        if (base::Status s = make_ring(e, lane, sequence); !s.ok()) return s;
+        if (base::Status s = make_ring(e, stream_queue, sequence); !s.ok()) return s;
       }
-      if (base::Status s = make_block_rings(lane, sequence); !s.ok()) return s;
+      if (base::Status s = make_block_rings(stream_queue, sequence); !s.ok()) return s;
     }
     for (ccl::Lowered& lowered : lowered_) lowered.rings.clear();
     return {};
   }
 
-  base::Status make_ring(uint32_t engine, const Lane& lane, const std::vector<uint32_t>& sequence) {
+  base::Status make_ring(uint32_t engine, const StreamQueue& stream_queue,
+                         const std::vector<uint32_t>& sequence) {
     HardwareQueue queue;
     queue.engine = engine;
-    queue.queue = lane.queue;
-    queue.service_class = lane.priority;
+    queue.queue = stream_queue.queue;
+    queue.service_class = stream_queue.priority;
     queue.s2m.receive = true;
     for (const uint32_t i : sequence) {
       for (const ccl::EngineRing& ring : lowered_[i].rings) {
@@ -132,7 +133,8 @@ class CollectiveImage::Loader {
   }
 
   // Rings that the CC-cores fill: empty here, as long as the most demanding operation needs.
-  base::Status make_block_rings(const Lane& lane, const std::vector<uint32_t>& sequence) {
+  base::Status make_block_rings(const StreamQueue& stream_queue,
+                                const std::vector<uint32_t>& sequence) {
     std::vector<ccl::BlockRing> rings(c_.core.dma_engines());
     for (const uint32_t i : sequence) {
       for (const ccl::BlockRing& ring : lowered_[i].block_rings) {
@@ -144,8 +146,8 @@ class CollectiveImage::Loader {
       if (rings[e].m2s == 0) continue;
       HardwareQueue queue;
       queue.engine = e;
-      queue.queue = *lane.block_queue;
-      queue.service_class = lane.priority;
+      queue.queue = *stream_queue.block_queue;
+      queue.service_class = stream_queue.priority;
       queue.s2m.receive = true;
       if (base::Status s = make_block_ring(&queue.m2s, rings[e].m2s); !s.ok()) return s;
       if (base::Status s = make_block_ring(&queue.s2m, rings[e].s2m); !s.ok()) return s;
@@ -179,10 +181,11 @@ class CollectiveImage::Loader {
   base::Status clear_semaphores() {
     std::vector<RegisterWrite> clears;
     for (const CollectiveOffer::Semaphores& s : offer_.semaphores()) {
-      for (uint32_t slot = 0; slot < s.claims.size(); ++slot) {
-        const uint64_t block = c_.slots.cc(s.stream, slot).window.bar0 + contract::sem::kSet;
+      for (uint32_t cc_index = 0; cc_index < s.claims.size(); ++cc_index) {
+        const uint64_t block = c_.triggers.cc(s.stream, cc_index).window.bar0 + contract::sem::kSet;
         for (uint32_t i = 0; i < s.count; ++i) {
-          clears.push_back({block + uint64_t{contract::sem::kSetStride} * (s.base(slot) + i), 0});
+          clears.push_back(
+              {block + uint64_t{contract::sem::kSetStride} * (s.base(cc_index) + i), 0});
         }
       }
     }
@@ -192,11 +195,11 @@ class CollectiveImage::Loader {
   base::Status load_programs() {
     for (uint32_t i = 0; i < lowered_.size(); ++i) {
       const uint32_t stream = c_.program.operations[i].op->stream_id;
-      for (uint32_t slot = 0; slot < c_.slots.cc_count(stream); ++slot) {
-        ccl::CcProgram& program = lowered_[i].programs[slot];
+      for (uint32_t cc_index = 0; cc_index < c_.triggers.cc_count(stream); ++cc_index) {
+        ccl::CcProgram& program = lowered_[i].programs[cc_index];
         if (program.empty()) continue;
-        base::Status s = place_program(&c_.slots.cc(stream, slot), std::move(program),
-                                       c_.slots.op_index(i, slot));
+        base::Status s = place_program(&c_.triggers.cc(stream, cc_index), std::move(program),
+                                       c_.triggers.op_index(i, cc_index));
         if (!s.ok()) return s;
       }
     }
@@ -231,9 +234,9 @@ class CollectiveImage::Loader {
     if (root->chip != c_.core.device().chip()) cell = map.peer_address(root->chip, cell);
     ccl::Completion completion;
     completion.address = map.nc_semaphores(c_.core.nc()) + contract::sem::kInc +
-                         uint64_t{contract::sem::kIncStride} * c_.slots.barrier_semaphore();
+                         uint64_t{contract::sem::kIncStride} * c_.triggers.barrier_semaphore();
     return place_program(&c_.core.barrier_cc(), ccl::barrier_program(cell, world, completion),
-                         c_.slots.barrier_op());
+                         c_.triggers.barrier_op());
   }
 
   const CollectiveContext& c_;

@@ -38,18 +38,18 @@ base::Result<ccl::OpRequest> complete(const CollectiveProgram::Operation& operat
 base::Result<ccl::RankResources> place_of(const CollectiveContext& c,
                                           const CollectiveProgram::Operation& operation) {
   const neff::CollectiveOp& op = *operation.op;
-  const Lane& lane = c.program.lanes[operation.lane];
+  const StreamQueue& stream_queue = c.program.stream_queues[operation.stream_queue];
   ccl::RankResources r;
   r.gen = c.core.map().gen;
   r.global_rank = c.communicator.rank();
   r.chip = c.core.device().chip();
   r.nc = c.core.nc();
   r.lnc = c.core.lnc();
-  r.cc_count = c.slots.cc_count(op.stream_id);
-  for (uint32_t slot = 0; slot < r.cc_count; ++slot) {
-    r.cc[slot].index = c.slots.cc(op.stream_id, slot).index;
+  r.cc_count = c.triggers.cc_count(op.stream_id);
+  for (uint32_t cc_index = 0; cc_index < r.cc_count; ++cc_index) {
+    r.cc[cc_index].index = c.triggers.cc(op.stream_id, cc_index).index;
   }
-  r.queue = lane.queue;
+  r.queue = stream_queue.queue;
   r.weights = c.core.weights();
   if (operation.request.kind == ccl::OpKind::kBarrier) return r;
   if (op.second_source) {
@@ -59,7 +59,7 @@ base::Result<ccl::RankResources> place_of(const CollectiveContext& c,
   r.dst = c.variables[op.destination].base + op.destination_offset;
   if (op.metadata) {
     r.metadata = c.variables[*op.metadata].base;
-    r.block_queue = *lane.block_queue;
+    r.block_queue = *stream_queue.block_queue;
     if (r.metadata % sizeof(uint32_t) != 0) {
       return error(NRT_INVALID, "The metadata tensor of a collective is not aligned to its words");
     }
@@ -138,9 +138,9 @@ class CollectiveOffer::Maker {
   }
 
   base::Status take(Semaphores* semaphores) const {
-    const uint32_t cores = semaphores->count == 0 ? 0 : c_.slots.cc_count(semaphores->stream);
-    for (uint32_t slot = 0; slot < cores; ++slot) {
-      CcCore& cc = c_.slots.cc(semaphores->stream, slot);
+    const uint32_t cores = semaphores->count == 0 ? 0 : c_.triggers.cc_count(semaphores->stream);
+    for (uint32_t cc_index = 0; cc_index < cores; ++cc_index) {
+      CcCore& cc = c_.triggers.cc(semaphores->stream, cc_index);
       auto claim = Claim::take(&cc.semaphores, semaphores->count);
       if (!claim) {
         return error(NRT_RESOURCE, "The CC-core has no semaphores left for another communicator");
@@ -174,9 +174,9 @@ class CollectiveOffer::Maker {
       const Semaphores& own = offer_.semaphores_[signals[i]];
       const uint32_t stream = c_.program.operations[i].op->stream_id;
       r.signals = own.count;
-      for (uint32_t slot = 0; slot < r.cc_count; ++slot) {
-        r.cc[slot].signal_base = own.base(slot);
-        r.cc[slot].completion_base = offer_.semaphores_[first + stream].base(slot);
+      for (uint32_t cc_index = 0; cc_index < r.cc_count; ++cc_index) {
+        r.cc[cc_index].signal_base = own.base(cc_index);
+        r.cc[cc_index].completion_base = offer_.semaphores_[first + stream].base(cc_index);
       }
     }
     return {};

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "runtime/load/collective_options.h"
 #include "runtime/load/collective_program.h"
-#include "runtime/load/collective_slots.h"
+#include "runtime/load/collective_triggers.h"
 #include "runtime/load/communicator.h"
 
 namespace nrt {
@@ -20,7 +20,7 @@ namespace nrt {
 // What the later phases work with.
 struct CollectiveContext {
   const CollectiveProgram& program;
-  const CollectiveSlots& slots;
+  const CollectiveTriggers& triggers;
   Core& core;
   Communicator& communicator;                     // all ranks of its world are here
   const std::vector<VariableAddress>& variables;  // inputs and outputs are bound
@@ -42,7 +42,7 @@ class CollectiveOffer {
     uint32_t count = 0;
     std::vector<Claim> claims;  // by CC-core; none if none are needed
 
-    uint32_t base(uint32_t slot) const { return claims.empty() ? 0 : claims[slot].first(); }
+    uint32_t base(uint32_t cc_index) const { return claims.empty() ? 0 : claims[cc_index].first(); }
   };
 
   static base::Result<CollectiveOffer> make(const CollectiveContext& context);

@@ -11,8 +11,8 @@
 namespace nrt {
 namespace {
 
-constexpr size_t kMaxLanes = 8;       // half of the queues stay with the program
-constexpr size_t kMaxGroupSets = 16;  // spec/collectives.md 1.8
+constexpr size_t kMaxStreamQueues = 8;  // half of the queues stay with the program
+constexpr size_t kMaxGroupSets = 16;    // spec/collectives.md 1.8
 
 base::Result<ccl::OpKind> kind_of(const neff::CollectiveOp& op) {
   using neff::CollectiveType;
@@ -155,7 +155,7 @@ class Reader {
 
   base::Result<CollectiveProgram> run() {
     if (base::Status s = count_streams(); !s.ok()) return s.error();
-    if (base::Status s = make_lanes(); !s.ok()) return s.error();
+    if (base::Status s = make_stream_queues(); !s.ok()) return s.error();
     for (const neff::CollectiveOp& op : p_.subgraph->collectives) {
       if (base::Status s = add(op); !s.ok()) return s.error();
     }
@@ -173,9 +173,10 @@ class Reader {
                                         ": the core has " + std::to_string(p_.place.streams));
   }
 
-  // Queues from above: the first lane has that of collectives, the others and then the blocks of
-  // lanes with operations of variable size have those below that of instruction fetch.
-  base::Status make_lanes() {
+  // Queues from above: the first stream_queue has that of collectives, the others and then the
+  // blocks of stream queues with operations of variable size have those below that of instruction
+  // fetch.
+  base::Status make_stream_queues() {
     std::map<std::pair<uint32_t, uint32_t>, bool> used;  // of variable size
     for (const neff::CollectiveOp& op : p_.subgraph->collectives) {
       if (op.priority != 0 && p_.place.map.gen != contract::Gen::kV4) {
@@ -185,30 +186,31 @@ class Reader {
       bool& variable = used[{op.stream_id, op.priority}];
       variable = variable || op.metadata.has_value();
     }
-    const auto blocks =
-        std::count_if(used.begin(), used.end(), [](const auto& lane) { return lane.second; });
-    if (used.size() + static_cast<size_t>(blocks) > kMaxLanes) {
-      return error(NRT_RESOURCE, "The program uses more than " + std::to_string(kMaxLanes) +
+    const auto blocks = std::count_if(used.begin(), used.end(),
+                                      [](const auto& stream_queue) { return stream_queue.second; });
+    if (used.size() + static_cast<size_t>(blocks) > kMaxStreamQueues) {
+      return error(NRT_RESOURCE, "The program uses more than " + std::to_string(kMaxStreamQueues) +
                                      " combinations of stream and priority, "
                                      "those with operations of variable size twice");
     }
     uint32_t next = contract::kFetchQueue - 1;
     for (const auto& [key, variable] : used) {
-      const uint32_t queue = p_.lanes.empty() ? contract::kCollectiveQueue : next--;
-      p_.lanes.push_back({key.first, key.second, queue, std::nullopt});
+      const uint32_t queue = p_.stream_queues.empty() ? contract::kCollectiveQueue : next--;
+      p_.stream_queues.push_back({key.first, key.second, queue, std::nullopt});
     }
-    for (Lane& lane : p_.lanes) {
-      if (used[{lane.stream, lane.priority}]) lane.block_queue = next--;
+    for (StreamQueue& stream_queue : p_.stream_queues) {
+      if (used[{stream_queue.stream, stream_queue.priority}]) stream_queue.block_queue = next--;
     }
     p_.last_free_queue = next;
     return {};
   }
 
-  uint32_t lane_of(const neff::CollectiveOp& op) const {
-    const auto found = std::find_if(p_.lanes.begin(), p_.lanes.end(), [&](const Lane& lane) {
-      return lane.stream == op.stream_id && lane.priority == op.priority;
-    });
-    return static_cast<uint32_t>(found - p_.lanes.begin());
+  uint32_t stream_queue_of(const neff::CollectiveOp& op) const {
+    const auto found = std::find_if(
+        p_.stream_queues.begin(), p_.stream_queues.end(), [&](const StreamQueue& stream_queue) {
+          return stream_queue.stream == op.stream_id && stream_queue.priority == op.priority;
+        });
+    return static_cast<uint32_t>(found - p_.stream_queues.begin());
   }
 
   base::Status add(const neff::CollectiveOp& op) {
@@ -246,7 +248,8 @@ class Reader {
     }
     base::Status s = ccl::validate(*request, static_cast<uint32_t>(ranks.size()));
     if (!s.ok()) return s.error();
-    return CollectiveProgram::Operation{&op, std::move(*request), completion, *group, lane_of(op)};
+    return CollectiveProgram::Operation{&op, std::move(*request), completion, *group,
+                                        stream_queue_of(op)};
   }
 
   base::Result<uint32_t> find_group(const neff::CollectiveOp& op) {

@@ -3,7 +3,7 @@
 //
 // The phases, each made from those before it and valid from then on:
 //   1. CollectiveProgram  what the program says                              at load
-//   2. CollectiveSlots    what it takes of the CC-cores to be triggered      at load
+//   2. CollectiveTriggers    what it takes of the CC-cores to be triggered      at load
 //   3. CollectiveOffer    what the rank has for its peers                    first execution
 //   4. exchange(), confirm()  what the ranks tell each other                 first execution
 //   5. CollectiveImage    what has been lowered and lies on the device       first execution
@@ -34,7 +34,7 @@ struct CollectivePlace {
 
 // What has a queue of its own on each of the rank's DMA engines: a queue has one service class, and
 // operations of one stream use their queue in their order.
-struct Lane {
+struct StreamQueue {
   uint32_t stream = 0;
   uint32_t priority = 0;
   uint32_t queue = 0;
@@ -46,8 +46,8 @@ struct CollectiveProgram {
     const neff::CollectiveOp* op = nullptr;
     ccl::OpRequest request;  // the pairs of an implicit permute follow from where the peers are
     ccl::Completion completion;
-    uint32_t group = 0;  // index in `groups`
-    uint32_t lane = 0;   // index in `lanes`
+    uint32_t group = 0;         // index in `groups`
+    uint32_t stream_queue = 0;  // index in `stream_queues`
   };
   struct Group {  // (stream, group id): own semaphores and channel buffer
     uint32_t stream = 0;
@@ -66,7 +66,7 @@ struct CollectiveProgram {
 
   const neff::Subgraph* subgraph = nullptr;
   CollectivePlace place;
-  std::vector<Lane> lanes;
+  std::vector<StreamQueue> stream_queues;
   uint32_t last_free_queue = 0;  // highest queue of an engine that collectives do not use
   std::vector<Operation> operations;
   std::vector<Group> groups;

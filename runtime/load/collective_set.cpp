@@ -19,10 +19,10 @@ std::string operation_name(ccl::OpKind kind) {
 base::Result<std::unique_ptr<CollectiveSet>> CollectiveSet::create(
     const LoadedProgram& program, CollectiveProgram collectives,
     const std::vector<uint8_t>& used_semaphores) {
-  auto slots = CollectiveSlots::take(&program.core(), collectives, used_semaphores);
-  if (!slots) return slots.error();
+  auto triggers = CollectiveTriggers::take(&program.core(), collectives, used_semaphores);
+  if (!triggers) return triggers.error();
   return std::unique_ptr<CollectiveSet>(
-      new CollectiveSet(program, std::move(collectives), std::move(*slots)));
+      new CollectiveSet(program, std::move(collectives), std::move(*triggers)));
 }
 
 base::Status CollectiveSet::finish() {
@@ -40,7 +40,7 @@ base::Status CollectiveSet::finish() {
 base::Result<CollectiveSet::Running> CollectiveSet::start() const {
   Communicator& communicator = *program_.context().communicator;
   if (base::Status s = communicator.wait_all(); !s.ok()) return s.error();
-  const CollectiveContext context{collectives_, slots_, program_.core(), communicator,
+  const CollectiveContext context{collectives_, triggers_, program_.core(), communicator,
                                   program_.variables()};
   auto offer = CollectiveOffer::make(context);
   auto peers = exchange(context, offer);
@@ -64,7 +64,7 @@ bool CollectiveSet::fixes(uint32_t variable) const {
 CollectiveSet::Issued CollectiveSet::operation(uint32_t op_index, uint32_t stream) const {
   for (uint32_t i = 0; i < collectives_.operations.size(); ++i) {
     const CollectiveProgram::Operation& o = collectives_.operations[i];
-    if (o.op->stream_id != stream || slots_.op_index(i, 0) != op_index) continue;
+    if (o.op->stream_id != stream || triggers_.op_index(i, 0) != op_index) continue;
     return {operation_name(o.request.kind), ccl::to_string(running_->image.algorithm(i)),
             ccl::report_size(o.request)};
   }

@@ -26,10 +26,10 @@ class CollectiveSet {
   CollectiveSet(const CollectiveSet&) = delete;
   CollectiveSet& operator=(const CollectiveSet&) = delete;
 
-  uint8_t barrier_semaphore() const { return slots_.barrier_semaphore(); }
-  Prologue prologue(bool leader) const { return slots_.prologue(leader); }
+  uint8_t barrier_semaphore() const { return triggers_.barrier_semaphore(); }
+  Prologue prologue(bool leader) const { return triggers_.prologue(leader); }
   void add_replacements(EngineReplacements* lists) const {
-    slots_.add_replacements(collectives_, lists);
+    triggers_.add_replacements(collectives_, lists);
   }
 
   // The program's I/O is bound. Blocks until all ranks of the world are here. What has failed once
@@ -48,7 +48,7 @@ class CollectiveSet {
   };
   uint32_t stream_count() const { return static_cast<uint32_t>(collectives_.streams.size()); }
   // Stream that has this one of the core's CC-cores; stream_count() if none.
-  uint32_t stream_of(uint32_t cc_core) const { return slots_.stream_of(cc_core); }
+  uint32_t stream_of(uint32_t cc_core) const { return triggers_.stream_of(cc_core); }
   // Operations of one execution, if `counted`: with loops their number is not known at load.
   size_t issued(uint32_t stream) const { return collectives_.streams[stream].sequence.size(); }
   bool counted(uint32_t stream) const { return collectives_.streams[stream].counted; }
@@ -62,13 +62,14 @@ class CollectiveSet {
     CollectiveImage image;
   };
 
-  CollectiveSet(const LoadedProgram& program, CollectiveProgram collectives, CollectiveSlots slots)
-      : program_(program), collectives_(std::move(collectives)), slots_(std::move(slots)) {}
+  CollectiveSet(const LoadedProgram& program, CollectiveProgram collectives,
+                CollectiveTriggers triggers)
+      : program_(program), collectives_(std::move(collectives)), triggers_(std::move(triggers)) {}
   base::Result<Running> start() const;
 
   const LoadedProgram& program_;
   const CollectiveProgram collectives_;
-  const CollectiveSlots slots_;
+  const CollectiveTriggers triggers_;
   std::optional<Running> running_;
   base::Status failure_;
 };

@@ -17,12 +17,12 @@ base::Result<std::shared_ptr<const RankTable>> shared_table(const ccl::Bootstrap
   static std::mutex mutex;
   static std::map<uint64_t, std::weak_ptr<const RankTable>> tables;  // by cluster
   const std::lock_guard<std::mutex> lock(mutex);
-  std::weak_ptr<const RankTable>& slot = tables[bootstrap.cluster_id()];
-  if (auto table = slot.lock()) return table;
+  std::weak_ptr<const RankTable>& entry = tables[bootstrap.cluster_id()];
+  if (auto table = entry.lock()) return table;
   auto made = RankTable::make(bootstrap.table());
   if (!made) return made.error();
   const auto table = std::make_shared<const RankTable>(std::move(*made));
-  slot = table;
+  entry = table;
   for (auto it = tables.begin(); it != tables.end();) {
     it = it->second.expired() ? tables.erase(it) : std::next(it);
   }

@@ -15,7 +15,7 @@ using contract::Descriptor;
 namespace desc = contract::desc;
 
 constexpr uint32_t kRingId = 1;  // the check is masked, rings are replayed
-constexpr uint32_t kPacketPieces = desc::kMaxPacketDescriptors - 1;  // and a metadata slot
+constexpr uint32_t kPacketPieces = desc::kMaxPacketDescriptors - 1;  // and a metadata descriptor
 
 // One descriptor-sized piece of a transfer: a destination and as many sources as the operation has,
 // their offsets from `first` in Work::offsets, destination last.
@@ -178,7 +178,7 @@ class Emitter {
     const auto bytes_of = [&](neff::DataType type) {
       return static_cast<uint32_t>(piece.elements * neff::data_type_bytes(type));
     };
-    bool open = true;  // the metadata slot that opens the packet carries FIRST
+    bool open = true;  // the metadata descriptor that opens the packet carries FIRST
     for (size_t k = 0; k < t.sources.size(); ++k) {
       if (t.op == neff::DmaOp::kFma && (k == 0 || t.sources[k].scale != t.sources[k - 1].scale)) {
         const auto scale = static_cast<float>(t.sources[k].scale);

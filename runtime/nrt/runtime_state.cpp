@@ -314,19 +314,19 @@ base::Result<std::shared_ptr<Communicator>> Runtime::communicator(Core& core, ui
                                   std::to_string(world));
   }
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::shared_ptr<Communicator>& slot = communicators_[core.vnc()];
-  if (slot && slot->rank() == rank && slot->world() == world) return slot;
-  if (slot) {
+  std::shared_ptr<Communicator>& held = communicators_[core.vnc()];
+  if (held && held->rank() == rank && held->world() == world) return held;
+  if (held) {
     return error(NRT_INVALID,
-                 "The core is rank " + std::to_string(slot->rank()) + " of " +
-                     std::to_string(slot->world()) +
+                 "The core is rank " + std::to_string(held->rank()) + " of " +
+                     std::to_string(held->world()) +
                      "; another world on the same core is not supported",
                  base::Fault::kUnsupported);
   }
   auto made = Communicator::create(position_of(core), rank, world);
   if (!made) return made.error();
-  slot = *made;
-  return slot;
+  held = *made;
+  return held;
 }
 
 void Runtime::stop_waiting() {

@@ -58,11 +58,11 @@ class DriverBench {
  public:
   explicit DriverBench(BenchOptions options = {}) {
     arena_ = std::move(*driver::HostArena::create(4 * base::kGiB));
-    std::vector<driver::DeviceSlot> slots;
+    std::vector<driver::DevicePlace> slots;
     for (int i = 0; i < options.devices; ++i) {
       devices_.push_back(std::make_unique<FakeDevice>(options.device_id, options.revision, *arena_,
                                                       static_cast<uint32_t>(i)));
-      driver::DeviceSlot slot;
+      driver::DevicePlace slot;
       slot.device = devices_.back().get();
       slot.location.bus = static_cast<uint32_t>(16 + i);
       slot.location.slot = 0x1e;

@@ -71,9 +71,9 @@ class Cluster {
   uint32_t chip(uint32_t node, uint32_t device) const { return node * options_.devices + device; }
   // Loads the driver of a node; what it does happens in run().
   void load(uint32_t node) {
-    std::vector<driver::DeviceSlot> slots;
+    std::vector<driver::DevicePlace> slots;
     for (uint32_t d = 0; d < options_.devices; ++d) {
-      driver::DeviceSlot slot;
+      driver::DevicePlace slot;
       slot.device =
           tap != nullptr && tapped == chip(node, d) ? tap : &machine.device(chip(node, d));
       slot.location.bus = 16 + d;

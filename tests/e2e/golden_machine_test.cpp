@@ -50,11 +50,11 @@ struct DriverOnMachine {
   }
   ~DriverOnMachine() { unload(); }
   void load() {
-    driver::DeviceSlot slot;
+    driver::DevicePlace slot;
     slot.device = &device;
     slot.location.bus = 16;
     slot.location.slot = 0x1e;
-    driver = std::make_unique<driver::KernelDriver>(std::vector<driver::DeviceSlot>{slot}, *arena,
+    driver = std::make_unique<driver::KernelDriver>(std::vector<driver::DevicePlace>{slot}, *arena,
                                                     bench.machine.executor(), driver::Params{});
     driver->start();
     task([this] { driver->wait_ready(); });

@@ -107,7 +107,7 @@ struct Ring {
   uint32_t ring_id = 1;
 };
 
-struct QueuePair {
+struct RingPair {
   uint32_t engine = 0;
   uint32_t q = 0;
   Ring tx, rx;
@@ -189,7 +189,7 @@ class DmaBench {
 
   // As spec/hw-registers.md 3.11. Rings take 16 bytes per descriptor at the given
   // addresses.
-  QueuePair setup(uint32_t engine, uint32_t q, uint64_t tx, uint64_t rx, uint32_t length) {
+  RingPair setup(uint32_t engine, uint32_t q, uint64_t tx, uint64_t rx, uint32_t length) {
     write(engine, reg(kM2s, q, udma::kM2sQRateLimitMask), 3);
     for (Half h : {kM2s, kS2m}) {
       const uint64_t base = h == kM2s ? tx : rx;
@@ -203,7 +203,7 @@ class DmaBench {
     return {engine, q, {tx, length, 0, 1}, {rx, length, 0, 1}};
   }
   // Rings in HBM 1, 64 KiB apart per queue, out of the way of data.
-  QueuePair setup(uint32_t engine, uint32_t q, uint32_t length = 1024) {
+  RingPair setup(uint32_t engine, uint32_t q, uint32_t length = 1024) {
     const uint64_t at = hbm(1, 0x2'0000'0000) + (engine * 16 + q) * 0x4'0000ull;
     return setup(engine, q, at, at + 0x2'0000, length);
   }
@@ -217,12 +217,12 @@ class DmaBench {
       ring.ring_id = (ring.ring_id + 1) & 3;
     }
   }
-  void copy(QueuePair& p, uint64_t from, uint64_t to, uint32_t bytes, bool barrier = false) {
+  void copy(RingPair& p, uint64_t from, uint64_t to, uint32_t bytes, bool barrier = false) {
     push(p.tx, desc::tx_copy(from, bytes, 0, desc::kFirst | desc::kLast, barrier));
     push(p.rx, desc::rx(to, bytes, 0));
   }
   // S2M first, as the driver does.
-  void doorbell(const QueuePair& p, uint32_t tx, uint32_t rx) {
+  void doorbell(const RingPair& p, uint32_t tx, uint32_t rx) {
     if (rx != 0) write(p.engine, reg(kS2m, p.q, udma::kM2sQTailInc), rx);
     if (tx != 0) write(p.engine, reg(kM2s, p.q, udma::kM2sQTailInc), tx);
   }

@@ -10,7 +10,7 @@ namespace {
 std::vector<uint32_t> order_of(const BenchConfig& config, uint32_t each) {
   DmaBench b(config);
   Spans spans;
-  std::vector<QueuePair> queues;
+  std::vector<RingPair> queues;
   for (const uint32_t q : {2u, 5u, 9u}) {
     queues.push_back(b.setup(0, q));
     // Class of the queue, on any generation: 9 is the most urgent.
@@ -20,13 +20,13 @@ std::vector<uint32_t> order_of(const BenchConfig& config, uint32_t each) {
       b.copy(queues.back(), b.hbm(0, kA), b.hbm(1, kB) + q * 0x10000 + i * 64, 64);
     }
   }
-  for (const QueuePair& q : queues) b.doorbell(q, each, each);
+  for (const RingPair& q : queues) b.doorbell(q, each, each);
   std::vector<uint32_t> order;
   std::map<uint32_t, uint32_t> left;
-  for (const QueuePair& q : queues) left[q.q] = each;
+  for (const RingPair& q : queues) left[q.q] = each;
   while (!b.events.empty()) {
     b.events.run_until(b.events.next_time());
-    for (const QueuePair& q : queues) {
+    for (const RingPair& q : queues) {
       const uint32_t now = b.dma.engine(0).depth(q.q);
       for (; left[q.q] > now; --left[q.q]) order.push_back(q.q);
     }

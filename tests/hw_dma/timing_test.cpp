@@ -281,7 +281,7 @@ struct Actor : EventSink {
 constexpr uint64_t kWindow = 256 << 10;  // sources; destinations have one such window per queue
 
 // Queues do not write what others read or write: without synchronisation that order is open.
-void add_packet(DmaBench& b, QueuePair& p, uint32_t window, bool aligned, std::mt19937& rng) {
+void add_packet(DmaBench& b, RingPair& p, uint32_t window, bool aligned, std::mt19937& rng) {
   const auto pick = [&](uint32_t n) { return static_cast<uint32_t>(rng() % n); };
   static constexpr uint32_t sizes[] = {4, 64, 256, 1000, 4096, 9999, 65536};
   static constexpr uint32_t round_sizes[] = {68, 1700, 17000, 34000, 17000, 17000, 6800};
@@ -360,7 +360,7 @@ Outcome random_workload(uint32_t seed, bool coalesce, bool timing_only, uint32_t
     const uint32_t e = pick(2) * 16 + k * 3;
     const uint32_t queues = 1 + pick(2);
     for (uint32_t q = 0; q < queues; ++q) {
-      auto p = std::make_shared<QueuePair>(b.setup(e, q * 5, 512));
+      auto p = std::make_shared<RingPair>(b.setup(e, q * 5, 512));
       const uint32_t window = k * 2 + q;
       const uint32_t bursts = 1 + pick(4);
       for (uint32_t i = 0; i < bursts; ++i) {

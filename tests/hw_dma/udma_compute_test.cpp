@@ -89,7 +89,7 @@ TEST(Compute, PartialOverlapReadsAllSourcesFirst) {
 }
 
 // Pushes a compute packet: sources of `bytes` each, then one receive descriptor per destination.
-void push_compute(DmaBench& b, QueuePair& p, const contract::DmaCompute& op,
+void push_compute(DmaBench& b, RingPair& p, const contract::DmaCompute& op,
                   const std::vector<uint64_t>& sources, uint32_t bytes,
                   const std::vector<Buffer>& destinations) {
   b.push(p.tx, op.pack(0));

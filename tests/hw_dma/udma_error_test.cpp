@@ -12,7 +12,7 @@ struct Fault {
   const char* name;
   Half half;
   uint32_t bit;
-  void (*build)(DmaBench&, QueuePair&);
+  void (*build)(DmaBench&, RingPair&);
 };
 
 class Faults : public ::testing::TestWithParam<Fault> {};
@@ -51,26 +51,26 @@ TEST_P(Faults, MaskedDropThePacketAndGoOn) {
 
 INSTANTIATE_TEST_SUITE_P(All, Faults,
                          ::testing::Values(Fault{"data_read", kM2s, 8,
-                                                 [](DmaBench& b, QueuePair& p) {
+                                                 [](DmaBench& b, RingPair& p) {
                                                    b.copy(p, 0x7'0000'0000, b.hbm(0, kB), 64);
                                                  }},
                                            Fault{"data_read_past_the_end", kM2s, 8,
-                                                 [](DmaBench& b, QueuePair& p) {
+                                                 [](DmaBench& b, RingPair& p) {
                                                    b.copy(p, b.hbm(0, b.map().hbm_size() - 63),
                                                           b.hbm(0, kB), 64);
                                                  }},
                                            Fault{"data_write", kS2m, 1,
-                                                 [](DmaBench& b, QueuePair& p) {
+                                                 [](DmaBench& b, RingPair& p) {
                                                    b.copy(p, b.hbm(0, kA), 0x7'0000'0000, 64);
                                                  }},
                                            Fault{"sbuf_tail", kS2m, 1,
-                                                 [](DmaBench& b, QueuePair& p) {
+                                                 [](DmaBench& b, RingPair& p) {
                                                    b.copy(p, b.hbm(0, kA),
                                                           b.map().nc(0).device + 192 * 1024 - 63,
                                                           64);
                                                  }},
                                            Fault{"host_hole", kS2m, 1,
-                                                 [](DmaBench& b, QueuePair& p) {
+                                                 [](DmaBench& b, RingPair& p) {
                                                    b.copy(p, b.hbm(0, kA), b.map().host_window(),
                                                           64);
                                                    // Host memory is found missing only when the
@@ -78,30 +78,30 @@ INSTANTIATE_TEST_SUITE_P(All, Faults,
                                                    b.counters.packets = ~0ull;
                                                  }},
                                            Fault{"wide_register_write", kS2m, 1,
-                                                 [](DmaBench& b, QueuePair& p) {
+                                                 [](DmaBench& b, RingPair& p) {
                                                    b.copy(p, b.hbm(0, kA), b.map().nc_semaphores(0),
                                                           8);
                                                  }},
                                            Fault{"misaligned_register_write", kS2m, 1,
-                                                 [](DmaBench& b, QueuePair& p) {
+                                                 [](DmaBench& b, RingPair& p) {
                                                    b.copy(p, b.hbm(0, kA),
                                                           b.map().nc_semaphores(0) + 2, 4);
                                                  }},
                                            Fault{"first_missing", kM2s, 15,
-                                                 [](DmaBench& b, QueuePair& p) {
+                                                 [](DmaBench& b, RingPair& p) {
                                                    b.push(p.tx, desc::tx_copy(b.hbm(0, kA), 64, 0,
                                                                               desc::kLast));
                                                    b.push(p.rx, desc::rx(b.hbm(0, kB), 64, 0));
                                                  }},
                                            Fault{"last_missing", kM2s, 16,
-                                                 [](DmaBench& b, QueuePair& p) {
+                                                 [](DmaBench& b, RingPair& p) {
                                                    b.push(p.tx, desc::tx_copy(b.hbm(0, kA), 64, 0,
                                                                               desc::kFirst));
                                                    b.push(p.tx, desc::tx_copy(b.hbm(0, kA), 64, 0,
                                                                               desc::kFirst));
                                                  }},
                                            Fault{"too_long", kM2s, 13,
-                                                 [](DmaBench& b, QueuePair& p) {
+                                                 [](DmaBench& b, RingPair& p) {
                                                    for (uint32_t i = 0; i < 17; ++i) {
                                                      b.push(p.tx,
                                                             desc::tx_copy(b.hbm(0, kA), 65535, 0,
@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(All, Faults,
                                                    }
                                                  }},
                                            Fault{"too_many", kM2s, 14,
-                                                 [](DmaBench& b, QueuePair& p) {
+                                                 [](DmaBench& b, RingPair& p) {
                                                    b.write(0, udma::kM2sDescPrefCfg2, 0x1'0041);
                                                    for (uint32_t i = 0; i < 66; ++i) {
                                                      b.push(p.tx, desc::tx_copy(
@@ -120,33 +120,33 @@ INSTANTIATE_TEST_SUITE_P(All, Faults,
                                                    }
                                                  }},
                                            Fault{"unknown_operation", kM2s, 2,
-                                                 [](DmaBench& b, QueuePair& p) {
+                                                 [](DmaBench& b, RingPair& p) {
                                                    b.push(p.tx, {64 | desc::kFirst | desc::kLast,
                                                                  5u << 23, b.hbm(0, kA)});
                                                    b.push(p.rx, desc::rx(b.hbm(0, kB), 64, 0));
                                                  }},
                                            Fault{"byte_swap", kM2s, 2,
-                                                 [](DmaBench& b, QueuePair& p) {
+                                                 [](DmaBench& b, RingPair& p) {
                                                    b.push(p.tx,
                                                           {64 | desc::kFirst | desc::kLast,
                                                            desc::kOpCopy | 1u << 10, b.hbm(0, kA)});
                                                    b.push(p.rx, desc::rx(b.hbm(0, kB), 64, 0));
                                                  }},
                                            Fault{"copy_of_another_type", kM2s, 2,
-                                                 [](DmaBench& b, QueuePair& p) {
+                                                 [](DmaBench& b, RingPair& p) {
                                                    b.push(p.tx,
                                                           {64 | desc::kFirst | desc::kLast,
                                                            desc::kOpCopy | 1u << 20, b.hbm(0, kA)});
                                                    b.push(p.rx, desc::rx(b.hbm(0, kB), 64, 0));
                                                  }},
                                            Fault{"without_source_data", kM2s, 2,
-                                                 [](DmaBench& b, QueuePair& p) {
+                                                 [](DmaBench& b, RingPair& p) {
                                                    b.push(p.tx, {64 | desc::kFirst | desc::kLast,
                                                                  0x0100'0003, b.hbm(0, kA)});
                                                    b.push(p.rx, desc::rx(b.hbm(0, kB), 64, 0));
                                                  }},
                                            Fault{"sources_differ", kS2m, 24,
-                                                 [](DmaBench& b, QueuePair& p) {
+                                                 [](DmaBench& b, RingPair& p) {
                                                    contract::DmaCompute add;
                                                    add.src = add.dst = contract::DType::kFp32;
                                                    add.sources = 2;
@@ -157,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(All, Faults,
                                                                  b.hbm(0, kA)});
                                                  }},
                                            Fault{"receive_descriptor_of_two_copies", kS2m, 24,
-                                                 [](DmaBench& b, QueuePair& p) {
+                                                 [](DmaBench& b, RingPair& p) {
                                                    contract::DmaCompute twice;
                                                    twice.src = twice.dst = contract::DType::kFp32;
                                                    twice.copies = 2;
@@ -168,7 +168,7 @@ INSTANTIATE_TEST_SUITE_P(All, Faults,
                                                    b.push(p.rx, desc::rx(b.hbm(0, kB), 68, 0));
                                                  }},
                                            Fault{"last_copy_longer_than_the_result", kS2m, 24,
-                                                 [](DmaBench& b, QueuePair& p) {
+                                                 [](DmaBench& b, RingPair& p) {
                                                    contract::DmaCompute twice;
                                                    twice.src = twice.dst = contract::DType::kFp32;
                                                    twice.copies = 2;
@@ -179,7 +179,7 @@ INSTANTIATE_TEST_SUITE_P(All, Faults,
                                                    b.push(p.rx, desc::rx(b.hbm(0, kB), 68, 0));
                                                  }},
                                            Fault{"bad_dtype", kS2m, 24,
-                                                 [](DmaBench& b, QueuePair& p) {
+                                                 [](DmaBench& b, RingPair& p) {
                                                    contract::DmaCompute add;
                                                    add.src = contract::DType::kFp32;
                                                    b.push(p.tx, add.pack(0));

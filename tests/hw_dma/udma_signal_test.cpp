@@ -56,7 +56,7 @@ TEST(Signals, BroadcastReachesTheEnginesOfTheCore) {
     DmaBench::Config config;
     config.gen = gen;
     DmaBench b(config);
-    std::vector<QueuePair> pairs;
+    std::vector<RingPair> pairs;
     for (uint32_t e = 16; e < 32; ++e) {
       pairs.push_back(b.setup(e, 8));
       b.copy(pairs.back(), b.hbm(0, kA), b.hbm(0, kB) + e, 1);

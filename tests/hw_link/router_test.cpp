@@ -34,7 +34,7 @@ Router router_of(const MachineParams& p) {
 Loads all_to_all(const Router& router, uint32_t chips) {
   Loads loads;
   for (uint32_t from = 0; from < chips; ++from) {
-    const auto ways = router.ways(from);
+    const auto ways = router.routes(from);
     EXPECT_EQ(ways.size(), chips);
     EXPECT_THAT(ways[from], IsEmpty());
     for (uint32_t to = 0; to < chips; ++to) {
@@ -74,7 +74,7 @@ TEST(Router, PlaneOfSixteen) {
     const MachineParams p = params_of(name);
     const Router router = router_of(p);
     expect_all(all_to_all(router, 16), 64, 8);
-    const auto ways = router.ways(5);  // row 1, column 1
+    const auto ways = router.routes(5);  // row 1, column 1
     EXPECT_THAT(ways[6], ElementsAre(5, 6));
     EXPECT_THAT(ways[7], ElementsAre(5, 4, 7)) << "WW";
     EXPECT_THAT(ways[15], ElementsAre(5, 9, 13, 14, 15)) << "SSEE";
@@ -92,18 +92,18 @@ TEST(Router, TorusOfSixtyFour) {
   const Loads loads = all_to_all(router, 64);
   EXPECT_EQ(loads.size(), 384u);
   for (const auto& [ends, load] : loads) EXPECT_EQ(load, 32u) << ends.first << " " << ends.second;
-  const auto ways = router.ways(5);
+  const auto ways = router.routes(5);
   EXPECT_THAT(ways[16 + 6], ElementsAre(5, 6, 16 + 6)) << "the plane first";
   EXPECT_THAT(ways[32 + 5], ElementsAre(5, 16 + 5, 32 + 5)) << "even servers go up";
-  EXPECT_THAT(router.ways(16 + 5)[48 + 5], ElementsAre(16 + 5, 5, 48 + 5)) << "odd ones down";
+  EXPECT_THAT(router.routes(16 + 5)[48 + 5], ElementsAre(16 + 5, 5, 48 + 5)) << "odd ones down";
 }
 
-// Distances 1 to 5 both ways, and half of the pairs at distance 6 each way.
+// Distances 1 to 5 both ways, and half of the pairs at distance 6 each route.
 TEST(Router, RingAndChain) {
   const MachineParams ring = params_of("inf2.48xlarge");
   expect_all(all_to_all(router_of(ring), 12), 24, 1 + 2 + 3 + 4 + 5 + 3);
   const MachineParams chain = params_of("inf2.24xlarge");
-  EXPECT_THAT(router_of(chain).ways(4)[1], ElementsAre(4, 3, 2, 1));
+  EXPECT_THAT(router_of(chain).routes(4)[1], ElementsAre(4, 3, 2, 1));
 }
 
 // spec/platforms.md 7.6.
@@ -115,7 +115,7 @@ TEST(Router, RulesOfTheSwitchedFabric) {
     while (p.switches[k - 144].name != name) ++k;
     return k;
   };
-  const auto ways = router.ways(1);
+  const auto ways = router.routes(1);
   EXPECT_THAT(ways[3], ElementsAre(1, switch_of("L1.r0.s0"), 3));
   EXPECT_THAT(ways[71], ElementsAre(1, switch_of("L2.r0"), 71));
   EXPECT_THAT(ways[72 + 1], ElementsAre(1, 72 + 1));
@@ -133,7 +133,7 @@ TEST(Router, MissingLinksAreGoneRound) {
                 p.links.end());
   const Router router = router_of(p);
   all_to_all(router, 16);
-  EXPECT_EQ(router.ways(0)[1].size(), 4u);
+  EXPECT_EQ(router.routes(0)[1].size(), 4u);
 }
 
 TEST(Router, GraphsTakeTheFewestHopsThenTheFewestSwitches) {
@@ -141,12 +141,12 @@ TEST(Router, GraphsTakeTheFewestHopsThenTheFewestSwitches) {
   const std::vector<LinkParams> links{{0, 1, {1, 1}}, {1, 2, {1, 1}}, {2, 3, {1, 1}}};
   const std::vector<SwitchParams> switches{{"s", 1, {1, 1}, {0, 2}}, {"t", 1, {1, 1}, {0, 1}}};
   const Router router({}, 5, links, switches);
-  const auto ways = router.ways(0);
+  const auto ways = router.routes(0);
   EXPECT_THAT(ways[1], ElementsAre(0, 1)) << "not over switch t";
   EXPECT_THAT(ways[2], ElementsAre(0, 5, 2)) << "one hop, not two";
   EXPECT_THAT(ways[3], ElementsAre(0, 5, 2, 3));
   EXPECT_THAT(ways[4], IsEmpty());
-  EXPECT_THAT(router.ways(4), ::testing::Each(IsEmpty()));
+  EXPECT_THAT(router.routes(4), ::testing::Each(IsEmpty()));
 }
 
 // Equal ways are used in turn: between two rows of a ladder every rung carries its part.
@@ -159,7 +159,7 @@ TEST(Router, EqualWaysTakeTurns) {
   const Router router({}, 12, links, {});
   Loads loads;
   for (uint32_t from = 0; from < 4; ++from) {
-    const auto ways = router.ways(from);
+    const auto ways = router.routes(from);
     for (uint32_t to = 4; to < 8; ++to) {
       ASSERT_EQ(ways[to].size(), 3u);
       ++loads[{ways[to][0], ways[to][1]}];
@@ -167,7 +167,7 @@ TEST(Router, EqualWaysTakeTurns) {
     }
   }
   expect_all(loads, 32, 1);
-  EXPECT_EQ(router.ways(0), router.ways(0)) << "always the same";
+  EXPECT_EQ(router.routes(0), router.routes(0)) << "always the same";
 }
 
 TEST(Router, RefusesWhatCannotBe) {
@@ -197,10 +197,10 @@ MachineParams two_switches() {
 
 TEST(SwitchPort, FirstOrInTurns) {
   MachineParams p = two_switches();
-  EXPECT_THAT(router_of(p).ways(1)[2], ElementsAre(1, 4, 2));
+  EXPECT_THAT(router_of(p).routes(1)[2], ElementsAre(1, 4, 2));
   p.routes.switch_port = RouteParams::Switch::kSpread;
-  EXPECT_THAT(router_of(p).ways(1)[2], ElementsAre(1, 5, 2));
-  EXPECT_THAT(router_of(p).ways(1)[3], ElementsAre(1, 4, 3));
+  EXPECT_THAT(router_of(p).routes(1)[2], ElementsAre(1, 5, 2));
+  EXPECT_THAT(router_of(p).routes(1)[3], ElementsAre(1, 4, 3));
 }
 
 TEST(SwitchPort, ChosenByOthers) {
@@ -212,8 +212,8 @@ TEST(SwitchPort, ChosenByOthers) {
   };
   MachineParams p = two_switches();
   p.routes.switch_choice = [](const soma::Topology&) { return std::make_unique<Choice>(); };
-  EXPECT_THAT(router_of(p).ways(2)[1], ElementsAre(2, 5, 1));
-  EXPECT_THROW((void)router_of(p).ways(1), std::runtime_error) << "there is no third switch";
+  EXPECT_THAT(router_of(p).routes(2)[1], ElementsAre(2, 5, 1));
+  EXPECT_THROW((void)router_of(p).routes(1), std::runtime_error) << "there is no third switch";
 }
 
 TEST(Routing, ChosenByOthers) {
@@ -235,7 +235,7 @@ TEST(Routing, ChosenByOthers) {
   p.routes.routing = [](const soma::Topology& t) { return std::make_unique<Detour>(t); };
   p.chips.resize(16);
   const Router router = router_of(p);
-  EXPECT_THROW((void)router.ways(1), std::runtime_error);
+  EXPECT_THROW((void)router.routes(1), std::runtime_error);
   MachineParams two = p;
   two.routes.routing = [](const soma::Topology&) {
     struct Some : soma::Routing {
@@ -246,8 +246,8 @@ TEST(Routing, ChosenByOthers) {
     return std::make_unique<Some>();
   };
   const Router other = router_of(two);
-  EXPECT_THAT(other.ways(0)[1], ElementsAre(0, 4, 5, 1));
-  EXPECT_EQ(other.ways(0)[2], own.ways(0)[2]) << "what it leaves to us";
+  EXPECT_THAT(other.routes(0)[1], ElementsAre(0, 4, 5, 1));
+  EXPECT_EQ(other.routes(0)[2], own.routes(0)[2]) << "what it leaves to us";
 }
 
 }  // namespace

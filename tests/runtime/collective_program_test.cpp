@@ -87,7 +87,7 @@ TEST(CollectiveProgram, LanesTakeQueuesFromAbove) {
   Source source;
   EXPECT_EQ(source.read()->last_free_queue, 13u);
   source.add(neff::Engine::kSp);
-  EXPECT_EQ(source.read()->lanes[0].queue, 15u);
+  EXPECT_EQ(source.read()->stream_queues[0].queue, 15u);
   EXPECT_EQ(source.read()->last_free_queue, 13u);
   source.add(neff::Engine::kSp).stream_id = 2;
   source.add(neff::Engine::kSp).stream_id = 1;
@@ -98,14 +98,14 @@ TEST(CollectiveProgram, LanesTakeQueuesFromAbove) {
   variable.destination_bytes = kRanks * 4096;
   const auto program = source.read();
   ASSERT_TRUE(program) << program.error().message();
-  ASSERT_EQ(program->lanes.size(), 3u);
-  EXPECT_EQ(program->lanes[1].queue, 13u);
-  EXPECT_EQ(program->lanes[2].queue, 12u);
-  EXPECT_FALSE(program->lanes[2].block_queue);
-  EXPECT_EQ(program->lanes[1].block_queue, 11u);
+  ASSERT_EQ(program->stream_queues.size(), 3u);
+  EXPECT_EQ(program->stream_queues[1].queue, 13u);
+  EXPECT_EQ(program->stream_queues[2].queue, 12u);
+  EXPECT_FALSE(program->stream_queues[2].block_queue);
+  EXPECT_EQ(program->stream_queues[1].block_queue, 11u);
   EXPECT_EQ(program->last_free_queue, 10u);
-  EXPECT_EQ(program->operations[1].lane, 2u);
-  EXPECT_EQ(program->operations[2].lane, 1u);
+  EXPECT_EQ(program->operations[1].queue_of, 2u);
+  EXPECT_EQ(program->operations[2].queue_of, 1u);
   EXPECT_EQ(program->streams_used, 3u);
 }
 
@@ -119,7 +119,7 @@ TEST(CollectiveProgram, PrioritiesAreLanesOfV4) {
   EXPECT_EQ(source.read().error().fault, base::Fault::kUnsupported);
   const auto program = source.read(contract::Gen::kV4);
   ASSERT_TRUE(program) << program.error().message();
-  EXPECT_EQ(program->lanes.size(), 8u);
+  EXPECT_EQ(program->stream_queues.size(), 8u);
   EXPECT_EQ(program->last_free_queue, 6u);
   source.add(neff::Engine::kSp).metadata = 1;  // needs a queue for its blocks
   EXPECT_EQ(source.read(contract::Gen::kV4).error().code, NRT_RESOURCE);

@@ -12,8 +12,8 @@
 namespace soma {
 
 // Classes of resources whose busiest one is kept, by their names in reports (docs/report.md): links
-// and switch ports; ways between the dies, and between the cores, of a chip; all DMA of a chip; HBM
-// stacks; DMA engines of the cores.
+// and switch ports; crossings between the dies, and between the cores, of a chip; all DMA of a
+// chip; HBM stacks; DMA engines of the cores.
 constexpr std::array<const char*, 6> kBusyClasses{"link", "die", "cross", "fabric", "hbm", "dma"};
 
 // One point of a curve. Numbers are rounded as the CSV file has them.

@@ -55,7 +55,8 @@ std::string caveat(const std::vector<SweepSeries>& series, size_t missing) {
 
 constexpr const char* kNotes =
     "<p>GB/s is bus bandwidth. Busiest: the class of the resource that had work at hand for the "
-    "largest share of the time (link: a link or switch port; die, cross: the way between two dies, "
+    "largest share of the time (link: a link or switch port; die, cross: the crossing between two "
+    "dies, "
     "two cores of a chip; fabric: all DMA of a chip; hbm: an HBM stack; dma: a DMA engine). "
     "Latency: none had for a tenth of it.\n";
 

@@ -103,11 +103,11 @@ class Cpu : public sc_core::sc_module {
 
   // One packet over queue 0 of engine 0; rings of 64 descriptors at 0x1000 and 0x2000 of the host.
   void copy(uint64_t to, uint64_t from, uint32_t bytes) {
-    const uint32_t slot = copies_++;
+    const uint32_t index = copies_++;
     const Descriptor tx{bytes | 1u << 26 | 1u << 27 | 1u << 24, 0x0108'0003, from};
     const Descriptor rx{bytes | 1u << 24, 0, to};
-    std::memcpy(&dram_[0x1000 + slot * sizeof tx], &tx, sizeof tx);
-    std::memcpy(&dram_[0x2000 + slot * sizeof rx], &rx, sizeof rx);
+    std::memcpy(&dram_[0x1000 + index * sizeof tx], &tx, sizeof tx);
+    std::memcpy(&dram_[0x2000 + index * sizeof rx], &rx, sizeof rx);
     for (const uint32_t half : {kRx, kTx}) put(kEngine + half + 0x38, 1);  // doorbells
     while ((get(kEngine + kRx + 0x40) & 0xFFFFFF) != copies_) wait(100, sc_core::SC_NS);
   }

@@ -26,7 +26,7 @@ Shape make_shape(Algorithm algorithm, const OpRequest& request, const Group& gro
   return shape;
 }
 
-uint32_t add_lane(Shape& shape, uint32_t channel) {
+uint32_t add_fifo(Shape& shape, uint32_t channel) {
   shape.events.push_back({channel, true});
   return static_cast<uint32_t>(shape.events.size() - 1);
 }

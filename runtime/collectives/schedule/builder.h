@@ -24,7 +24,7 @@ base::Error not_eligible(Algorithm algorithm, const std::string& why);
 Shape make_shape(Algorithm algorithm, const OpRequest& request, const Group& group,
                  const ScheduleOptions& options);
 // Number of a new event.
-uint32_t add_lane(Shape& shape, uint32_t channel);
+uint32_t add_fifo(Shape& shape, uint32_t channel);
 uint32_t add_gather(Shape& shape, uint32_t channel);
 
 // Cuts of chunks that travel in pieces: slice s of a chunk is [s x bytes, (s+1) x bytes) of it, so

@@ -3,7 +3,7 @@
 // memory of the others, the secondaries, over the die. A chip has two groups, passed one after the
 // other: the hops alternate between d2d and NeuronLink. Every channel has other primaries, so that
 // each rank works in half of the channels.
-// Flow control as in ring.cpp: lanes between neighbouring primaries, slots for partial sums. A
+// Flow control as in ring.cpp: fifos between neighbouring primaries, slots for partial sums. A
 // secondary says once that its memory may be touched and is told once that nobody will any more.
 // Our choice where 2.6 is silent: at LNC=1 the primary is the first core of its S-engine on forward
 // channels, the second on reversed ones.
@@ -31,7 +31,7 @@ struct KangaPlan {
   Slices slices;
   uint32_t block = 1;
   uint32_t slots = 1;
-  // Per channel. Lanes between primaries as in a ring; what secondaries signal to their primary,
+  // Per channel. Fifos between primaries as in a ring; what secondaries signal to their primary,
   // and the primary to each of them.
   std::vector<uint32_t> data;
   std::vector<uint32_t> credit;
@@ -321,10 +321,10 @@ base::Result<Schedule> kangaring(const OpRequest& request, const Group& group,
     for (uint32_t g = 0; g < plan.groups[c].size(); ++g) {
       for (const uint32_t member : plan.groups[c][g]) plan.group_of[c][member] = g;
     }
-    plan.data.push_back(add_lane(plan.shape, c));
-    plan.credit.push_back(add_lane(plan.shape, c));
+    plan.data.push_back(add_fifo(plan.shape, c));
+    plan.credit.push_back(add_fifo(plan.shape, c));
     plan.ready.push_back(add_gather(plan.shape, c));
-    plan.done.push_back(add_lane(plan.shape, c));
+    plan.done.push_back(add_fifo(plan.shape, c));
   }
   const auto groups = static_cast<uint32_t>(plan.groups[0].size());
   const uint32_t members = group.ranks() / groups;

@@ -210,7 +210,7 @@ class RankWriter {
   void wait_dependencies(const MscclAction& action, Step* step) {
     for (const MscclDependencies::Edge& edge : dependencies_.edges) {
       if (edge.to_block != action.block || edge.to_step != action.step) continue;
-      step->waits.push_back({plan_.dependency[action.block][edge.lane], 1});
+      step->waits.push_back({plan_.dependency[action.block][edge.fifo], 1});
     }
   }
 
@@ -222,7 +222,7 @@ class RankWriter {
           edge.from_step >= action.step + action.fused) {
         continue;
       }
-      step.signals.push_back({rank_, plan_.dependency[edge.to_block][edge.lane]});
+      step.signals.push_back({rank_, plan_.dependency[edge.to_block][edge.fifo]});
     }
     if (!step.signals.empty()) add(step);
   }

@@ -186,10 +186,10 @@ void number_events(MscclPlan* plan, uint32_t channels) {
     events.push_back({channel, true});
     return static_cast<uint32_t>(events.size() - 1);
   };
-  std::vector<uint32_t> lanes(channels);
+  std::vector<uint32_t> fifos(channels);
   for (const MscclRank& rank : plan->program.ranks) {
     for (const MscclDependencies::Edge& edge : dependencies_of(rank).edges) {
-      lanes[edge.to_block] = std::max(lanes[edge.to_block], edge.lane + 1);
+      fifos[edge.to_block] = std::max(fifos[edge.to_block], edge.fifo + 1);
     }
   }
   for (uint32_t c = 0; c < channels; ++c) {
@@ -205,7 +205,7 @@ void number_events(MscclPlan* plan, uint32_t channels) {
     plan->start.push_back(plan->prologue && c != 0 ? add(c) : 0);
     plan->done.push_back(plan->epilogue && c != 0 ? add(0) : 0);
     plan->dependency.emplace_back();
-    for (uint32_t k = 0; k < lanes[c]; ++k) plan->dependency.back().push_back(add(c));
+    for (uint32_t k = 0; k < fifos[c]; ++k) plan->dependency.back().push_back(add(c));
   }
 }
 
@@ -228,12 +228,12 @@ uint32_t fused_steps(const MscclBlock& block, uint32_t step) {
 MscclDependencies dependencies_of(const MscclRank& rank) {
   MscclDependencies out;
   for (uint32_t b = 0; b < rank.blocks.size(); ++b) {
-    std::map<uint32_t, std::pair<uint32_t, uint32_t>> waited;  // block: lane, next step to wait for
+    std::map<uint32_t, std::pair<uint32_t, uint32_t>> waited;  // block: fifo, next step to wait for
     for (uint32_t i = 0; i < rank.blocks[b].steps.size(); ++i) {
       const MscclStep& step = rank.blocks[b].steps[i];
       if (!step.depends || step.block == b) continue;
-      const auto lane = static_cast<uint32_t>(waited.size());
-      auto& [number, next] = waited.try_emplace(step.block, lane, 0).first->second;
+      const auto fifo = static_cast<uint32_t>(waited.size());
+      auto& [number, next] = waited.try_emplace(step.block, fifo, 0).first->second;
       if (step.step < next) continue;
       next = step.step + 1;
       out.edges.push_back({step.block, step.step, b, i, number});

@@ -56,7 +56,7 @@ struct MscclDependencies {
     uint32_t from_step = 0;
     uint32_t to_block = 0;
     uint32_t to_step = 0;
-    uint32_t lane = 0;  // number among the lanes to to_block
+    uint32_t fifo = 0;  // number among the fifos to to_block
   };
   std::vector<Edge> edges;  // by to_block, to_step
 };

@@ -24,8 +24,8 @@ struct PermutePlan {
   std::vector<uint32_t> source;
 };
 
-constexpr uint32_t kData = 0;    // lane: from the source
-constexpr uint32_t kCredit = 1;  // lane: from the target
+constexpr uint32_t kData = 0;    // fifo: from the source
+constexpr uint32_t kCredit = 1;  // fifo: from the target
 
 class PermuteProgram {
  public:
@@ -125,8 +125,8 @@ base::Result<Schedule> permute(const OpRequest& request, const Group& group,
   }
   PermutePlan plan;
   plan.shape = make_shape(Algorithm::kRing, request, group, options);
-  add_lane(plan.shape, 0);
-  add_lane(plan.shape, 0);
+  add_fifo(plan.shape, 0);
+  add_fifo(plan.shape, 0);
   plan.target.assign(n, kNoId);
   plan.source.assign(n, kNoId);
   for (const auto& [source, target] : request.pairs) {

@@ -120,11 +120,11 @@ std::string print_title(const Shape& shape) {
 
 std::string print_summary(const Schedule& schedule) {
   const Shape& shape = schedule.shape;
-  const auto lanes = std::count_if(shape.events.begin(), shape.events.end(),
-                                   [](const Event& event) { return event.lane; });
+  const auto fifos = std::count_if(shape.events.begin(), shape.events.end(),
+                                   [](const Event& event) { return event.fifo; });
   std::string out = print_title(shape) + "\n";
-  out += "  " + std::to_string(shape.channels) + " channels, " + std::to_string(lanes) +
-         " lanes, " + std::to_string(shape.events.size() - static_cast<size_t>(lanes)) +
+  out += "  " + std::to_string(shape.channels) + " channels, " + std::to_string(fifos) +
+         " fifos, " + std::to_string(shape.events.size() - static_cast<size_t>(fifos)) +
          " gathers, channel buffer " + std::to_string(shape.channel_bytes) +
          " bytes, largest step " + std::to_string(shape.largest_step) + " bytes\n";
   // Ranks that do the same share a row.

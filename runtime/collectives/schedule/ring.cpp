@@ -221,8 +221,8 @@ Steps pair_steps(const Shape& shape, uint32_t rank) {
 
 Schedule pair_ring(const OpRequest& request, const Group& group, const ScheduleOptions& options) {
   Shape shape = make_shape(Algorithm::kRing, request, group, options);
-  add_lane(shape, 0);
-  add_lane(shape, 0);
+  add_fifo(shape, 0);
+  add_fifo(shape, 0);
   shape.largest_step = chunk_of(request, 2, 0).bytes;
   return {shape, [shape](uint32_t rank) { return pair_steps(shape, rank); }};
 }
@@ -277,8 +277,8 @@ RingPlan make_ring_plan(Algorithm algorithm, const OpRequest& request, const Gro
   for (uint32_t c = 0; c < plan.shape.channels; ++c) {
     plan.position.emplace_back(group.ranks());
     for (uint32_t p = 0; p < group.ranks(); ++p) plan.position[c][plan.order[c][p]] = p;
-    plan.data.push_back(add_lane(plan.shape, c));
-    plan.credit.push_back(add_lane(plan.shape, c));
+    plan.data.push_back(add_fifo(plan.shape, c));
+    plan.credit.push_back(add_fifo(plan.shape, c));
   }
   return plan;
 }

@@ -16,7 +16,7 @@ struct RingPlan {
   Slices slices;
   uint32_t block = 1;  // slices that go round together
   uint32_t slots = 1;  // of slices.bytes each, per channel
-  // Lanes per channel: from the predecessor (data is there), from the successor (its memory may be
+  // Fifos per channel: from the predecessor (data is there), from the successor (its memory may be
   // touched, then: a slot is free).
   std::vector<uint32_t> data;
   std::vector<uint32_t> credit;

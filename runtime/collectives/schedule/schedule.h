@@ -7,7 +7,7 @@
 // How ranks wait for each other. Every rank has the same numbered `events` (semaphores of its own
 // CC-core). A step waits for signals on events of its own rank before it starts, and signals
 // events of any rank when it is complete. Two kinds:
-//   lane    a FIFO with one producer: the k-th wait takes the k-th signal of that producer. Its
+//   fifo    signals of one producer: the k-th wait takes the k-th signal of that producer. Its
 //           signals come from one channel of the producer, in the order of its steps.
 //   gather  any producers, in any order: a wait for n signals takes all n that this operation
 //           ever sends to it (n may be 0). At most one wait per operation and rank.
@@ -89,7 +89,7 @@ struct Step {
 
 struct Event {
   uint32_t channel = 0;  // the channel whose steps wait for it
-  bool lane = false;
+  bool fifo = false;
 };
 
 // What all ranks agree on.

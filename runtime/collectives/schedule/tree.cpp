@@ -281,9 +281,9 @@ Schedule double_tree(TreePlan base, const ScheduleOptions& options) {
     TreeEvents& e = plan.events[h];
     e.up = h % shape.channels;
     e.down = (kTrees + h) % shape.channels;
-    e.credit = add_lane(shape, e.up);
-    for (uint32_t& partial : e.partial) partial = add_lane(shape, e.up);
-    e.result = add_lane(shape, e.down);
+    e.credit = add_fifo(shape, e.up);
+    for (uint32_t& partial : e.partial) partial = add_fifo(shape, e.up);
+    e.result = add_fifo(shape, e.down);
   }
   const auto shared = std::make_shared<const DoublePlan>(std::move(plan));
   return {shared->base.shape, [shared](uint32_t rank) {
@@ -296,7 +296,7 @@ Schedule double_tree(TreePlan base, const ScheduleOptions& options) {
 
 Schedule broadcast(TreePlan plan, const ScheduleOptions& options) {
   const uint64_t bytes = plan.shape.request.input_bytes;
-  add_lane(plan.shape, 0);
+  add_fifo(plan.shape, 0);
   add_gather(plan.shape, 0);
   const uint32_t most = (options.max_steps - 4) / (levels_of(plan.shape.ranks) + 1);
   plan.slices = cut(bytes, options.slot_bytes, options.slices, most);
@@ -307,8 +307,8 @@ Schedule broadcast(TreePlan plan, const ScheduleOptions& options) {
 Schedule reduce(TreePlan plan, const ScheduleOptions& options) {
   const uint64_t bytes = plan.shape.request.input_bytes;
   const uint32_t levels = levels_of(plan.shape.ranks);
-  add_lane(plan.shape, 0);
-  for (uint32_t k = 0; k < levels; ++k) add_lane(plan.shape, 0);
+  add_fifo(plan.shape, 0);
+  for (uint32_t k = 0; k < levels; ++k) add_fifo(plan.shape, 0);
   plan.slices = cut(bytes, options.slot_bytes, options.slices, options.max_steps - 4);
   plan.slots = std::min(options.slots, std::max(plan.slices.count, 1u));
   plan.shape.channel_bytes = uint64_t{levels} * plan.slots * plan.slices.bytes;
@@ -320,7 +320,7 @@ Schedule reduce(TreePlan plan, const ScheduleOptions& options) {
 Schedule barrier(TreePlan plan) {
   const uint32_t n = plan.shape.ranks;
   const uint32_t rounds = levels_of(n);
-  for (uint32_t k = 0; k < rounds; ++k) add_lane(plan.shape, 0);
+  for (uint32_t k = 0; k < rounds; ++k) add_fifo(plan.shape, 0);
   return {plan.shape, [n, rounds](uint32_t rank) {
             StepList list;
             for (uint32_t k = 0; k <= rounds; ++k) {

@@ -1,5 +1,5 @@
 // Executes all ranks of a schedule on symbolic data, once. The order in which the ranks are
-// advanced decides nothing: a lane has one producer and one consumer, a gather is waited for once,
+// advanced decides nothing: a fifo has one producer and one consumer, a gather is waited for once,
 // so every order meets the same waits. What could differ between orders is found by clocks: at its
 // start a step must know the ends of all conflicting accesses before it (verify_clock.h).
 //
@@ -39,7 +39,7 @@ struct Track {
 };
 
 struct EventState {
-  std::deque<Stamp> lane;
+  std::deque<Stamp> fifo;
   std::optional<Clock> gathered;
   uint64_t count = 0;  // of a gather
 };
@@ -193,7 +193,7 @@ std::map<uint32_t, uint64_t> Execution::needs(uint32_t id) const {
 }
 
 uint64_t Execution::came(uint32_t rank, uint32_t e) {
-  return shape_.events[e].lane ? event(rank, e).lane.size() : event(rank, e).count;
+  return shape_.events[e].fifo ? event(rank, e).fifo.size() : event(rank, e).count;
 }
 
 bool Execution::can_start(uint32_t id) {
@@ -206,13 +206,13 @@ bool Execution::can_start(uint32_t id) {
 void Execution::take_waits(Track* track, uint32_t id) {
   for (const Wait& wait : p_.step(id).waits) {
     EventState& state = event(p_.refs[id].rank, wait.event);
-    if (!shape_.events[wait.event].lane) {
+    if (!shape_.events[wait.event].fifo) {
       if (state.gathered) track->clock.merge(*state.gathered);
       continue;
     }
     for (uint32_t k = 0; k < wait.signals; ++k) {
-      track->clock.merge(*state.lane.front());
-      state.lane.pop_front();
+      track->clock.merge(*state.fifo.front());
+      state.fifo.pop_front();
     }
   }
 }
@@ -255,9 +255,9 @@ void Execution::signal(uint32_t id, const Clock& at_end) {
   Stamp stamp;
   for (const Signal& s : p_.step(id).signals) {
     EventState& state = event(s.rank, s.event);
-    if (shape_.events[s.event].lane) {
+    if (shape_.events[s.event].fifo) {
       if (!stamp) stamp = std::make_shared<const Clock>(at_end);
-      state.lane.push_back(stamp);
+      state.fifo.push_back(stamp);
     } else {
       if (!state.gathered) state.gathered = empty_clock();
       state.gathered->merge(at_end);
@@ -402,7 +402,7 @@ base::Status Execution::transfer(const Clock& clock, uint32_t id) {
 }
 
 // All ranks are at their end, or some wait for ever. Names the wait that no other wait causes
-// first: a lane whose producer has finished.
+// first: a fifo whose producer has finished.
 base::Status Execution::check_stuck() {
   std::string first;
   for (uint32_t r = 0; r < shape_.ranks; ++r) {
@@ -411,15 +411,15 @@ base::Status Execution::check_stuck() {
     for (const auto& [e, signals] : needs(id)) {
       if (came(r, e) >= signals) continue;
       const EventUse& use = p_.use(r, e);
-      const bool lane = shape_.events[e].lane;
+      const bool fifo = shape_.events[e].fifo;
       std::string text = p_.name(id) + " can never start: it waits for " + number(signals) +
-                         " signals of " + (lane ? "lane " : "gather ") + number(e) + ", " +
+                         " signals of " + (fifo ? "fifo " : "gather ") + number(e) + ", " +
                          number(came(r, e)) + " came";
       if (use.sent < use.taken) {
         return schedule_error(text + "; only " + number(use.sent) + " of " + number(use.taken) +
                               " are ever sent");
       }
-      if (lane) {
+      if (fifo) {
         const uint32_t by = use.producer / shape_.channels;
         text += "; its producer waits in " + p_.name(p_.first[by] + next_[by]);
       }

@@ -131,13 +131,13 @@ class Checker {
     ++use.sent;
     if (use.producer == kNoStep) use.producer = p_.refs[id].track;
     if (use.producer / shape_.channels != p_.refs[id].rank) use.many_ranks = true;
-    if (!shape_.events[signal.event].lane) return {};
+    if (!shape_.events[signal.event].fifo) return {};
     if (p_.step(id).fan_out) {
-      return schedule_error(p_.name(id) + " fans out and signals lane " + number(signal.event) +
+      return schedule_error(p_.name(id) + " fans out and signals fifo " + number(signal.event) +
                             " of rank " + number(signal.rank));
     }
     if (use.producer != p_.refs[id].track) {
-      return schedule_error(p_.name(id) + " signals lane " + number(signal.event) + " of rank " +
+      return schedule_error(p_.name(id) + " signals fifo " + number(signal.event) + " of rank " +
                             number(signal.rank) + ", which has another producer");
     }
     return {};
@@ -153,8 +153,8 @@ class Checker {
     use.taken += wait.signals;
     use.waiter = id;
     ++use.waits;
-    if (shape_.events[wait.event].lane && wait.signals == 0) {
-      return schedule_error(p_.name(id) + " waits for no signal of lane " + number(wait.event));
+    if (shape_.events[wait.event].fifo && wait.signals == 0) {
+      return schedule_error(p_.name(id) + " waits for no signal of fifo " + number(wait.event));
     }
     return {};
   }
@@ -162,12 +162,12 @@ class Checker {
   base::Status event(uint32_t rank, uint32_t e) const {
     const EventUse& use = p_.use(rank, e);
     const std::string name =
-        (shape_.events[e].lane ? "lane " : "gather ") + number(e) + " of rank " + number(rank);
+        (shape_.events[e].fifo ? "fifo " : "gather ") + number(e) + " of rank " + number(rank);
     if (use.sent > use.taken) {
       return schedule_error(name + ": " + number(use.sent) + " signals, of which " +
                             number(use.taken) + " are taken");
     }
-    if (shape_.events[e].lane) return {};
+    if (shape_.events[e].fifo) return {};
     if (use.waits > 1) return schedule_error(name + ": " + number(use.waits) + " waits");
     if (use.taken > use.sent) {
       return schedule_error(p_.name(use.waiter) + " can never start: it waits for " +

@@ -27,7 +27,7 @@ TEST(Print, ALinePerStep) {
 TEST(Print, ASummaryJoinsEqualRanks) {
   const std::string text = print_summary(ring_all_reduce(3, 64, 2).schedule());
   EXPECT_THAT(text, HasSubstr("ring all_reduce, 3 ranks, 192 bytes in, 192 bytes out\n"));
-  EXPECT_THAT(text, HasSubstr("1 channels, 2 lanes, 0 gathers, channel buffer 128 bytes"));
+  EXPECT_THAT(text, HasSubstr("1 channels, 2 fifos, 0 gathers, channel buffer 128 bytes"));
   // Three folds of which the last is written twice, and one copy.
   EXPECT_THAT(text, HasSubstr("  ranks 0-2: 4 steps, 2 handshakes, 704 bytes read and written, 256 "
                               "to others, 0 from others\n"));

@@ -67,7 +67,7 @@ inline Sample mesh_all_gather(uint32_t n, uint64_t bytes, bool in_place = false)
   return s;
 }
 
-// Ring of spec/collectives.md 2.5 with `slots` slots per edge; every chunk is `bytes`. Lanes:
+// Ring of spec/collectives.md 2.5 with `slots` slots per edge; every chunk is `bytes`. Fifos:
 // credits from the successor, data from the predecessor.
 constexpr uint32_t kCredit = 0;
 constexpr uint32_t kData = 1;

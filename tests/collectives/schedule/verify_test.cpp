@@ -155,7 +155,7 @@ TEST(Verify, FindsAMissingSignal) {
   Sample s = barrier(4);
   s.ranks[0][0].signals.pop_back();
   EXPECT_EQ(verdict(s),
-            "rank 3 step 1 (channel 0) can never start: it waits for 1 signals of lane 1, 0 came; "
+            "rank 3 step 1 (channel 0) can never start: it waits for 1 signals of fifo 1, 0 came; "
             "only 0 of 1 are ever sent");
   s = ring_all_reduce(4, 64, 8);
   s.ranks[2][5].signals.clear();  // the signal before it is taken for it
@@ -168,7 +168,7 @@ TEST(Verify, FindsAMissingSignal) {
 TEST(Verify, FindsAMissingWait) {
   Sample s = ring_all_reduce(4, 64, 8);
   s.ranks[2][3].waits.clear();
-  EXPECT_THAT(verdict(s), HasSubstr("lane 0 of rank 2: 3 signals, of which 2 are taken"));
+  EXPECT_THAT(verdict(s), HasSubstr("fifo 0 of rank 2: 3 signals, of which 2 are taken"));
   s = mesh_all_gather(4, 64);
   s.ranks[2].pop_back();
   EXPECT_THAT(verdict(s), HasSubstr("gather 1 of rank 2: 3 signals, of which 0 are taken"));
@@ -202,7 +202,7 @@ TEST(Verify, FindsACreditTooMany) {
 TEST(Verify, FindsASignalToTheWrongRank) {
   Sample s = ring_all_reduce(4, 64, 8);
   s.ranks[2][3].signals[0].rank = 1;
-  EXPECT_THAT(verdict(s), HasSubstr("lane 1 of rank 1, which has another producer"));
+  EXPECT_THAT(verdict(s), HasSubstr("fifo 1 of rank 1, which has another producer"));
   s = mesh_all_gather(4, 64);
   std::swap(s.ranks[0][3].signals[0].rank, s.ranks[0][4].signals[0].rank);
   EXPECT_THAT(verdict(s), HasSubstr("after this rank has finished"));
@@ -317,8 +317,8 @@ TEST(Verify, ReliesOnTheGivenWindowOnly) {
 
 TEST(Verify, RefusesUnsoundEvents) {
   Sample s = mesh_all_gather(3, 64);
-  s.shape.events[kDone].lane = true;
-  EXPECT_THAT(verdict(s), HasSubstr("fans out and signals lane 1"));
+  s.shape.events[kDone].fifo = true;
+  EXPECT_THAT(verdict(s), HasSubstr("fans out and signals fifo 1"));
   s = mesh_all_gather(3, 64);
   s.ranks[0].back().waits = {{kDone, 1}, {kDone, 1}};
   EXPECT_EQ(verdict(s), "gather 1 of rank 0: 2 waits");
@@ -330,7 +330,7 @@ TEST(Verify, RefusesUnsoundEvents) {
   EXPECT_THAT(verdict(s), HasSubstr("signals event 0 of rank 3"));
   s = ring_all_reduce(2, 64, 2);
   s.ranks[0].back().waits.push_back({kData, 0});
-  EXPECT_THAT(verdict(s), HasSubstr("waits for no signal of lane 1"));
+  EXPECT_THAT(verdict(s), HasSubstr("waits for no signal of fifo 1"));
 }
 
 // All tell all: who has finished may come again while another still counts. Two may not mix.

@@ -1,45 +1,45 @@
-#include "hw/dma/routes.h"
+#include "hw/dma/path_cache.h"
 
 namespace hw {
 
-void Routes::forget() {
+void PathCache::forget() {
   version_ = fabric_.version();
   table_.resize(kEntries);
-  for (Route& route : table_) route.size = 0;
+  for (Path& path : table_) path.size = 0;
 }
 
 // A whole memory, else the largest of some aligned blocks around the address that lies in one
 // place, else the byte alone.
-void Routes::set_range(Route& route, uint64_t address) {
-  route.memory = fabric_.plain(address, &route.offset);
-  if (route.memory != nullptr) {
-    const uint64_t begin = address - route.offset;
-    const uint64_t size = route.memory->size();
+void PathCache::set_range(Path& path, uint64_t address) {
+  path.memory = fabric_.plain(address, &path.offset);
+  if (path.memory != nullptr) {
+    const uint64_t begin = address - path.offset;
+    const uint64_t size = path.memory->size();
     uint64_t offset = 0;
-    if (fabric_.reach(begin, size) == route.space &&
-        fabric_.plain(begin, &offset) == route.memory && offset == 0) {
-      route.begin = begin;
-      route.size = size;
-      route.offset = 0;
+    if (fabric_.reach(begin, size) == path.space && fabric_.plain(begin, &offset) == path.memory &&
+        offset == 0) {
+      path.begin = begin;
+      path.size = size;
+      path.offset = 0;
       return;
     }
   }
-  route.begin = address;
-  route.size = 1;
+  path.begin = address;
+  path.size = 1;
   for (const uint32_t bits : {36u, 20u, 18u, 17u, 16u, 14u, 12u}) {
     const uint64_t size = uint64_t{1} << bits;
     const uint64_t begin = address & ~(size - 1);
-    if (fabric_.reach(begin, size) != route.space) continue;
-    route.begin = begin;
-    route.size = size;
-    if (route.memory != nullptr) route.memory = fabric_.plain(begin, &route.offset);
+    if (fabric_.reach(begin, size) != path.space) continue;
+    path.begin = begin;
+    path.size = size;
+    if (path.memory != nullptr) path.memory = fabric_.plain(begin, &path.offset);
     return;
   }
 }
 
-const Route& Routes::resolve(uint32_t domain, uint64_t address, bool write) {
+const Path& PathCache::resolve(uint32_t domain, uint64_t address, bool write) {
   const Space space = fabric_.reach(address, 1);
-  Route found;
+  Path found;
   found.space = space;
   set_range(found, address);
   if (space == Space::kRegister) found.block = fabric_.block(found.begin, &found.offset);
@@ -51,7 +51,7 @@ const Route& Routes::resolve(uint32_t domain, uint64_t address, bool write) {
   const uint32_t bits = found.size >> kLargeBits != 0 ? kLargeBits : kSmallBits;
   // What cannot be reached today may be tomorrow.
   const bool kept = found.size > 1 && space != Space::kNone && space != Space::kNoLink;
-  Route& place = kept ? table_[slot(address >> bits, found.kind)] : single_;
+  Path& place = kept ? table_[index(address >> bits, found.kind)] : single_;
   place = std::move(found);
   return place;
 }

@@ -10,7 +10,7 @@
 namespace base {
 
 template <typename T>
-class SlotPool {
+class IndexPool {
  public:
   // A place; its value is what was left there.
   uint32_t add() {
@@ -18,15 +18,15 @@ class SlotPool {
       values_.emplace_back();
       return static_cast<uint32_t>(values_.size() - 1);
     }
-    const uint32_t slot = free_.back();
+    const uint32_t index = free_.back();
     free_.pop_back();
-    return slot;
+    return index;
   }
-  T& operator[](size_t slot) { return values_[slot]; }
+  T& operator[](size_t index) { return values_[index]; }
   // The place is free; returns its value.
-  T take(size_t slot) {
-    free_.push_back(static_cast<uint32_t>(slot));
-    return std::move(values_[slot]);
+  T take(size_t index) {
+    free_.push_back(static_cast<uint32_t>(index));
+    return std::move(values_[index]);
   }
 
  private:

@@ -1,4 +1,4 @@
-#include "runtime/load/collective_slots.h"
+#include "runtime/load/collective_triggers.h"
 
 #include <algorithm>
 
@@ -8,8 +8,8 @@
 
 namespace nrt {
 
-base::Result<CollectiveSlots> CollectiveSlots::take(Core* core, const CollectiveProgram& program,
-                                                    const std::vector<uint8_t>& used_semaphores) {
+base::Result<CollectiveTriggers> CollectiveTriggers::take(
+    Core* core, const CollectiveProgram& program, const std::vector<uint8_t>& used_semaphores) {
   int free = static_cast<int>(contract::sem::kIncCount) - 1;
   while (free >= 0 && std::find(used_semaphores.begin(), used_semaphores.end(),
                                 static_cast<uint8_t>(free)) != used_semaphores.end()) {
@@ -19,12 +19,12 @@ base::Result<CollectiveSlots> CollectiveSlots::take(Core* core, const Collective
   if (free < 0 || !barrier_op) {
     return error(NRT_RESOURCE, "No semaphore or operation is left for the execution barrier");
   }
-  CollectiveSlots slots(core, std::move(*barrier_op), static_cast<uint8_t>(free));
-  if (base::Status s = slots.take_operations(program); !s.ok()) return s.error();
-  return slots;
+  CollectiveTriggers triggers(core, std::move(*barrier_op), static_cast<uint8_t>(free));
+  if (base::Status s = triggers.take_operations(program); !s.ok()) return s.error();
+  return triggers;
 }
 
-base::Status CollectiveSlots::take_operations(const CollectiveProgram& program) {
+base::Status CollectiveTriggers::take_operations(const CollectiveProgram& program) {
   streams_.resize(program.streams.size());
   for (uint32_t s = 0; s < program.streams_used; ++s) {
     streams_[s] = core_->stream_cc(s, program.streams_used);
@@ -33,8 +33,8 @@ base::Status CollectiveSlots::take_operations(const CollectiveProgram& program) 
   for (const CollectiveProgram::Operation& operation : program.operations) {
     const uint32_t stream = operation.op->stream_id;
     std::vector<Claim>& claims = operations_.emplace_back();
-    for (uint32_t slot = 0; slot < cc_count(stream); ++slot) {
-      auto claim = Claim::take(&cc(stream, slot).operations, 1);
+    for (uint32_t cc_index = 0; cc_index < cc_count(stream); ++cc_index) {
+      auto claim = Claim::take(&cc(stream, cc_index).operations, 1);
       if (!claim) return error(NRT_RESOURCE, "The CC-core's operation table is full");
       claims.push_back(std::move(*claim));
     }
@@ -42,21 +42,21 @@ base::Status CollectiveSlots::take_operations(const CollectiveProgram& program) 
   return {};
 }
 
-uint32_t CollectiveSlots::stream_of(uint32_t cc_core) const {
+uint32_t CollectiveTriggers::stream_of(uint32_t cc_core) const {
   const auto found = std::find_if(streams_.begin(), streams_.end(), [&](const auto& cores) {
     return !cores.empty() && cores[0] == cc_core;
   });
   return static_cast<uint32_t>(found - streams_.begin());
 }
 
-uint32_t CollectiveSlots::trigger_word(const CollectiveProgram& program, uint32_t operation,
-                                       uint32_t slot) const {
+uint32_t CollectiveTriggers::trigger_word(const CollectiveProgram& program, uint32_t operation,
+                                          uint32_t cc_index) const {
   const uint32_t stream = program.operations[operation].op->stream_id;
-  return contract::cc::kTriggerOpIndex.set(0, op_index(operation, slot)) |
+  return contract::cc::kTriggerOpIndex.set(0, op_index(operation, cc_index)) |
          contract::cc::kTriggerStream.set(0, stream);
 }
 
-Prologue CollectiveSlots::prologue(bool leader) const {
+Prologue CollectiveTriggers::prologue(bool leader) const {
   Prologue prologue;
   prologue.barrier = true;
   prologue.leader = leader;
@@ -67,8 +67,8 @@ Prologue CollectiveSlots::prologue(bool leader) const {
   return prologue;
 }
 
-void CollectiveSlots::add_replacements(const CollectiveProgram& program,
-                                       EngineReplacements* lists) const {
+void CollectiveTriggers::add_replacements(const CollectiveProgram& program,
+                                          EngineReplacements* lists) const {
   for (size_t i = 0; i < program.of_op.size(); ++i) {
     const neff::CollectiveOp& op = program.subgraph->collectives[i];
     StorePair trigger;

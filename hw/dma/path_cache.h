@@ -10,8 +10,8 @@
 
 namespace hw {
 
-// All addresses of a route lie in one place.
-struct Route {
+// All addresses of a path lie in one place.
+struct Path {
   uint64_t begin = 0;
   uint64_t size = 0;
   uint32_t kind = 0;  // of access: domain of the engine, and direction
@@ -33,19 +33,19 @@ struct Route {
   uint64_t left(uint64_t address) const { return size - (address - begin); }
 };
 
-class Routes {
+class PathCache {
  public:
-  explicit Routes(Fabric& fabric) : fabric_(fabric) {}
+  explicit PathCache(Fabric& fabric) : fabric_(fabric) {}
 
   static uint32_t kind(uint32_t domain, bool write) { return domain << 1 | (write ? 1 : 0); }
 
   // For an engine of `domain`. Valid until the next call.
-  const Route& find(uint32_t domain, uint64_t address, bool write) {
+  const Path& find(uint32_t domain, uint64_t address, bool write) {
     if (version_ != fabric_.version()) forget();
     const uint32_t of_kind = kind(domain, write);
-    const Route& large = table_[slot(address >> kLargeBits, of_kind)];
+    const Path& large = table_[index(address >> kLargeBits, of_kind)];
     if (large.holds(address, of_kind)) return large;
-    const Route& small = table_[slot(address >> kSmallBits, of_kind)];
+    const Path& small = table_[index(address >> kSmallBits, of_kind)];
     if (small.holds(address, of_kind)) return small;
     return resolve(domain, address, write);
   }
@@ -53,20 +53,20 @@ class Routes {
  private:
   static constexpr uint32_t kEntryBits = 11;
   static constexpr size_t kEntries = size_t{1} << kEntryBits;
-  // A route is kept in a place that is shared by all addresses of a large or of a small block.
+  // A path is kept in an entry that is shared by all addresses of a large or of a small block.
   static constexpr uint32_t kLargeBits = 33;
   static constexpr uint32_t kSmallBits = 16;
 
-  static size_t slot(uint64_t block, uint32_t kind) {
+  static size_t index(uint64_t block, uint32_t kind) {
     return ((block << 4 ^ kind) * 0x9E37'79B9'7F4A'7C15) >> (64 - kEntryBits);
   }
   void forget();
-  const Route& resolve(uint32_t domain, uint64_t address, bool write);
-  void set_range(Route& route, uint64_t address);
+  const Path& resolve(uint32_t domain, uint64_t address, bool write);
+  void set_range(Path& path, uint64_t address);
 
   Fabric& fabric_;
-  std::vector<Route> table_;
-  Route single_;
+  std::vector<Path> table_;
+  Path single_;
   Charges scratch_;
   uint64_t version_ = ~uint64_t{0};  // that the table is of; made on first use
 };
