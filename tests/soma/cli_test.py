@@ -2,10 +2,12 @@
 """The command line of the tool, from outside: exit codes, messages, describe. cli_test.py SOMA DATA"""
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
+from xml.etree import ElementTree
 
 DATA = pathlib.Path(sys.argv.pop(2))
 TOOL = sys.argv.pop(1)
@@ -134,11 +136,6 @@ class CommandLine(unittest.TestCase):
                                        "trn2.3xlarge")
             self.assertEqual(status, 0, errors)
             self.assertIn("verified", text)
-        with tempfile.TemporaryDirectory() as place:
-            svg = pathlib.Path(place) / "s.svg"
-            self.assertEqual(run("describe", "--schedule", "allg", "--algo", "ring", "--svg", svg)[0], 0)
-            self.assertIn("ring all_gather", svg.read_text())
-            self.assertIn("</svg>", svg.read_text())
         self.assert_usage(["describe", "--schedule", "sum"], "'sum'", "all_reduce")
         self.assert_usage(["describe", "--schedule", "allr", "--ranks", "3"], "--ranks 3", "has 2")
         self.assert_usage(["describe", "--schedule", "allr", "--lnc", "2"], "--lnc 2")
@@ -150,6 +147,41 @@ class CommandLine(unittest.TestCase):
         self.assert_usage(["describe", "--schedule", "allr", "--size", "1zb"], "--size", "zb unit")
         self.assert_usage(["describe", "--schedule", "allr", "--ranks", "0"], "--ranks", "0")
         self.assert_usage(["run", "--trace-limit", "-1", "--", "true"], "--trace-limit", "-1")
+
+    def test_pictures_of_schedules(self):
+        """Every operation, and platforms of every kind: well-formed, small, nothing off the page."""
+        operations = ("allr", "allg", "redsct", "alltoall", "permute", "sendrecv", "permute_reduce",
+                      "broadcast", "reduce", "barrier", "all_gatherv")
+        platforms = ("inf2.24xlarge", "inf2.48xlarge", "trn1.32xlarge", "trn2.3xlarge",
+                     "trn2.48xlarge", "trn3-gen1-server", "trn3-gen2-server")
+        cases = [(operation, "trn1.32xlarge") for operation in operations]
+        cases += [("allr", platform) for platform in platforms]
+        cases += [("alltoall", platform) for platform in platforms]
+        cases += [("redsct", "trn2-ultraserver")]
+        with tempfile.TemporaryDirectory() as place:
+            svg = pathlib.Path(place) / "s.svg"
+            for operation, platform in cases:
+                with self.subTest(operation=operation, platform=platform):
+                    status, text, errors = run("describe", "--schedule", operation, "--platform",
+                                               platform, "--svg", svg)
+                    self.assertEqual(status, 0, errors)
+                    self.check_picture(svg, text)
+
+    def check_picture(self, svg, text):
+        root = ElementTree.parse(svg).getroot()
+        self.assertEqual(root.tag, "{http://www.w3.org/2000/svg}svg")
+        elements = list(root.iter())
+        self.assertLess(len(elements), 600)
+        words = [(e, e.text) for e in elements if e.tag.endswith("}text")]
+        for number in range(1, 5):
+            self.assertTrue(any(what.startswith(f"{number}. ") for _, what in words))
+        for element, what in words:  # tables are set in letters of 6.6 pixels
+            if "monospace" in element.get("font-family", ""):
+                self.assertLess(float(element.get("x")) + 6.63 * len(what), 1180, what)
+        busiest = re.search(r"links.* carry bytes: at most (\d+) \((.*?)\)", text)
+        if busiest:
+            said = f"busiest: {busiest[2]}, {busiest[1]} bytes"
+            self.assertTrue(any(what.startswith(said) for _, what in words), said)
 
     def test_a_full_disk(self):
         for arguments in (["describe"], ["describe", "--timing"], ["--help"]):

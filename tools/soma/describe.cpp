@@ -253,7 +253,7 @@ int describe(const DescribeOptions& options) {
     complain(configuration.error().message());
     return kExitUsage;
   }
-  if (schedule) return describe_schedule(configuration->platform, options.schedule);
+  if (schedule) return describe_schedule(*configuration, options.schedule);
   if (options.hierarchy) return print_hierarchy(*configuration, options.json);
   if (options.registers) {
     describe_registers(configuration->platform, options.unsupported, options.json);

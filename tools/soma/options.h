@@ -112,7 +112,7 @@ base::Result<Configuration> load_configuration(const MachineOptions& options);
 // Each runs one command and returns the exit code of the process.
 int describe(const DescribeOptions& options);
 void describe_registers(const config::Platform& platform, bool unsupported, bool json);
-int describe_schedule(const config::Platform& platform, const ScheduleOptions& options);
+int describe_schedule(const Configuration& configuration, const ScheduleOptions& options);
 int run(const RunOptions& options);
 int up(const UpOptions& options);
 int exec(const ExecOptions& options);

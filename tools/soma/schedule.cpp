@@ -1,26 +1,24 @@
 // `soma describe --schedule`: the schedule that the collectives library makes for the first ranks
-// of a platform: verified, summarised, drawn. No machine runs. Exact: steps and bytes. Approximate:
-// loads of links are those of the routes of spec/collectives.md 2.7.1 within a 4x4 torus and of
-// shortest paths elsewhere; nothing is said of switches.
+// of a platform: verified, summarised, drawn (schedule_view.h). No machine runs. Exact: steps,
+// bytes and routes.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <map>
 
 #include "base/file.h"
 #include "runtime/collectives/schedule/algorithms.h"
-#include "runtime/collectives/schedule/ports.h"
 #include "runtime/collectives/schedule/select.h"
 #include "runtime/collectives/schedule/verify.h"
+#include "sim/routes.h"
 #include "tools/soma/options.h"
+#include "tools/soma/schedule_view.h"
 
 namespace soma {
 namespace {
 
 // Steps x channels of all ranks: about what a minute verifies.
 constexpr uint64_t kMaxVerified = uint64_t{4} << 30;
-constexpr uint32_t kTorusChips = 16;
 constexpr uint64_t kElement = 4;  // fp32
 
 ccl::Fabric fabric_of(const config::Platform& platform) {
@@ -106,72 +104,26 @@ base::Result<ccl::OpRequest> request_of(const ScheduleOptions& options, uint32_t
   return r;
 }
 
-// Shortest paths over the links of a platform, the first in the order of chips.
-class Paths {
- public:
-  explicit Paths(const ccl::Group& group) : topology_(group.topology) {
-    for (const auto& [a, b] : topology_.links) neighbours_[a].push_back(b);
-    for (const ccl::Position& p : group.members) positions_[p.chip] = p;
-  }
-
-  std::vector<ccl::ChipLink> route(uint32_t from, uint32_t to) {
-    const ccl::Position& a = positions_[from];
-    const ccl::Position& b = positions_[to];
-    if (topology_.fabric == ccl::Fabric::kTorus && a.node == b.node &&
-        topology_.devices_per_node == kTorusChips) {
-      std::vector<ccl::ChipLink> out;
-      const uint32_t first = from - a.device;
-      uint32_t at = a.device;
-      for (const ccl::Port port : ccl::torus_route(a.device, b.device)) {
-        const uint32_t next = ccl::torus_neighbour(at, port);
-        out.emplace_back(first + at, first + next);
-        at = next;
-      }
-      return out;
-    }
-    return shortest(from, to);
-  }
-
- private:
-  std::vector<ccl::ChipLink> shortest(uint32_t from, uint32_t to) {
-    std::map<uint32_t, uint32_t>& previous = trees_[from];
-    if (previous.empty()) {
-      previous[from] = from;
-      std::deque<uint32_t> open{from};
-      for (; !open.empty(); open.pop_front()) {
-        for (const uint32_t next : neighbours_[open.front()]) {
-          if (previous.emplace(next, open.front()).second) open.push_back(next);
-        }
-      }
-    }
-    std::vector<ccl::ChipLink> out;
-    if (previous.count(to) == 0) return out;
-    for (uint32_t at = to; at != from; at = previous[at]) out.emplace_back(previous[at], at);
-    std::reverse(out.begin(), out.end());
-    return out;
-  }
-
-  const ccl::Topology& topology_;
-  std::map<uint32_t, std::vector<uint32_t>> neighbours_;
-  std::map<uint32_t, ccl::Position> positions_;
-  std::map<uint32_t, std::map<uint32_t, uint32_t>> trees_;
-};
-
-void print_links(const ccl::Schedule& schedule, const ccl::Group& group) {
-  if (group.topology.fabric == ccl::Fabric::kSwitched || group.topology.links.empty()) return;
-  Paths paths(group);
-  const auto loads = ccl::link_loads(
-      schedule, group, [&](uint32_t from, uint32_t to) { return paths.route(from, to); });
+void print_links(const std::map<Link, uint64_t>& loads, const config::Platform& platform) {
   if (loads.empty()) return;
+  size_t all = 2 * platform.edges.size();
+  for (const config::Switch& each : platform.switches) all += 2 * each.members.size();
   uint64_t sum = 0;
   auto most = loads.begin();
   for (auto it = loads.begin(); it != loads.end(); ++it) {
     sum += it->second;
     if (it->second > most->second) most = it;
   }
-  fmt::print("  {} of {} directed links carry bytes: at most {} (chip {} to {}), on average {}\n",
-             loads.size(), group.topology.links.size(), most->second, most->first.first,
-             most->first.second, sum / loads.size());
+  const size_t chips = platform.chips.size();
+  const auto name = [&](uint32_t place, const char* chip) {
+    if (place < chips) return chip + std::to_string(place);
+    return "switch " + platform.switches[place - chips].id;
+  };
+  const auto [from, to] = most->first;
+  fmt::print("  {} of {} directed links{} carry bytes: at most {} ({} to {}), on average {}\n",
+             loads.size(), all, platform.switches.empty() ? "" : " and ports of switches",
+             most->second, name(from, "chip "), name(to, from < chips ? "" : "chip "),
+             sum / loads.size());
 }
 
 uint64_t effort(const ccl::Schedule& schedule) {
@@ -180,7 +132,8 @@ uint64_t effort(const ccl::Schedule& schedule) {
   return steps * schedule.shape.ranks * schedule.shape.channels;
 }
 
-base::Status describe(const config::Platform& platform, const ScheduleOptions& options) {
+base::Status describe(const Configuration& configuration, const ScheduleOptions& options) {
+  const config::Platform& platform = configuration.platform;
   const base::Result<ccl::Group> group = group_of(platform, options);
   if (!group) return group.error();
   const base::Result<ccl::OpRequest> request = request_of(options, group->ranks());
@@ -199,10 +152,15 @@ base::Status describe(const config::Platform& platform, const ScheduleOptions& o
   if (variable) metadata = ccl::equal_blocks(*request, group->ranks());
   const ccl::Schedule schedule = variable ? ccl::resolve(*made, metadata) : *made;
   fmt::print("{}", ccl::print_summary(schedule));
-  print_links(schedule, *group);
+  const base::Result<sim::RouteTable> routes = sim::routes(platform, configuration.timing);
+  if (!routes) return routes.error();
+  const std::map<Link, uint64_t> loads = schedule_loads(schedule, *group, *routes);
+  print_links(loads, platform);
   if (options.steps) fmt::print("{}", ccl::print(schedule));
   if (!options.svg.empty()) {
-    const base::Status written = base::replace_file(options.svg, ccl::to_svg(schedule));
+    const auto view = schedule_view(platform, *group, schedule, *routes, loads);
+    if (!view) return view.error();
+    const base::Status written = base::replace_file(options.svg, schedule_svg(*view));
     if (!written) return written;
   }
   if (effort(schedule) > kMaxVerified) {
@@ -217,8 +175,8 @@ base::Status describe(const config::Platform& platform, const ScheduleOptions& o
 
 }  // namespace
 
-int describe_schedule(const config::Platform& platform, const ScheduleOptions& options) {
-  base::Status status = describe(platform, options);
+int describe_schedule(const Configuration& configuration, const ScheduleOptions& options) {
+  base::Status status = describe(configuration, options);
   if (status) return 0;
   complain(status.error().message());
   const base::Fault fault = status.error().fault;

@@ -85,8 +85,6 @@ double speed_up(const SweepSection& section, size_t index, uint64_t bytes);
 std::vector<std::vector<std::string>> section_table(const SweepSection& section);
 std::vector<std::string> section_failures(const SweepSection& section);
 const SweepRow* find_row(const SweepSeries& series, uint64_t bytes);
-std::string size_text(double bytes);
-std::string escape(std::string_view text);  // for HTML and SVG
 // f of the bus bandwidth (spec/collectives.md 1.1).
 double bus_factor(const std::string& operation, uint32_t ranks);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tools/soma/sweep_data.h"
+#include "tools/soma/text.h"
 
 namespace soma {
 namespace {

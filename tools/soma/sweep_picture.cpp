@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "tools/soma/sweep_data.h"
+#include "tools/soma/text.h"
 
 namespace soma {
 namespace {

@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "tools/soma/text.h"
 
 namespace soma {
 namespace {

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "tools/soma/sweep_data.h"
+#include "tools/soma/text.h"
 
 namespace soma {
 namespace {
@@ -183,39 +184,6 @@ double speed_up(const SweepSection& section, size_t index, uint64_t bytes) {
   const SweepRow* row = find_row(*section.series[index], bytes);
   if (first == nullptr || row == nullptr || !row->measured()) return 0;
   return first->time_us / row->time_us;
-}
-
-std::string size_text(double bytes) {
-  constexpr std::array<const char*, 5> kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
-  size_t unit = 0;
-  while (bytes >= 1024 && unit + 1 < kUnits.size()) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return fmt::format("{:.4g} {}", bytes, kUnits.at(unit));
-}
-
-std::string escape(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
 }
 
 double bus_factor(const std::string& operation, uint32_t ranks) {

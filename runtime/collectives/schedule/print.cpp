@@ -2,28 +2,46 @@
 #include <algorithm>
 #include <set>
 
-#include "runtime/collectives/schedule/print_step.h"
+#include "runtime/collectives/schedule/crossings.h"
 #include "runtime/collectives/schedule/verify.h"
 
 namespace ccl {
 namespace {
-
-// Bytes that one step brings over rank borders, given to visit(from, to, bytes).
-template <typename Visit>
-void crossings(const Step& step, uint32_t rank, const Visit& visit) {
-  for (const Range& from : step.sources) {
-    if (from.rank != rank) visit(from.rank, rank, step.bytes);
-  }
-  for (const Range& to : step.destinations) {
-    if (to.rank != rank) visit(rank, to.rank, step.bytes);
-  }
-}
 
 std::string range_text(const Range& range, uint32_t rank) {
   constexpr const char* kNames[] = {"in", "out", "ch", "in2", "meta"};
   const std::string owner = range.rank == rank ? "" : "r" + std::to_string(range.rank) + ".";
   return owner + kNames[static_cast<size_t>(range.buffer)] + "[" + std::to_string(range.offset) +
          "]";
+}
+
+// Without its number.
+std::string print_step(const Step& step, uint32_t rank) {
+  std::string out = "ch" + std::to_string(step.channel);
+  if (step.bytes != 0) {
+    out += "  " + std::to_string(step.bytes) + " B ";
+    for (size_t i = 0; i < step.sources.size(); ++i) {
+      out += (i == 0 ? " " : " + ") + range_text(step.sources[i], rank);
+    }
+    out += " ->";
+    for (const Range& to : step.destinations) out += " " + range_text(to, rank);
+  }
+  for (const Wait& wait : step.waits) {
+    out += "  wait e" + std::to_string(wait.event);
+    if (wait.signals != 1) out += " x" + std::to_string(wait.signals);
+  }
+  for (const uint32_t before : step.after) out += "  after " + std::to_string(before);
+  for (const Signal& s : step.signals) {
+    out += "  signal r" + std::to_string(s.rank) + ".e" + std::to_string(s.event);
+  }
+  return out + (step.fan_out ? "  fan-out" : "");
+}
+
+std::string print_title(const Shape& shape) {
+  return std::string(to_string(shape.algorithm)) + " " + to_string(shape.request.kind) + ", " +
+         std::to_string(shape.ranks) + " ranks, " + std::to_string(shape.request.input_bytes) +
+         " bytes in, " + std::to_string(shape.request.output_bytes) + " bytes out" +
+         (shape.in_place ? ", in place" : "");
 }
 
 // What is the same for equal ranks in a summary.
@@ -78,27 +96,6 @@ std::string row(const std::string& ranks, const Totals& t) {
 
 }  // namespace
 
-std::string print_step(const Step& step, uint32_t rank) {
-  std::string out = "ch" + std::to_string(step.channel);
-  if (step.bytes != 0) {
-    out += "  " + std::to_string(step.bytes) + " B ";
-    for (size_t i = 0; i < step.sources.size(); ++i) {
-      out += (i == 0 ? " " : " + ") + range_text(step.sources[i], rank);
-    }
-    out += " ->";
-    for (const Range& to : step.destinations) out += " " + range_text(to, rank);
-  }
-  for (const Wait& wait : step.waits) {
-    out += "  wait e" + std::to_string(wait.event);
-    if (wait.signals != 1) out += " x" + std::to_string(wait.signals);
-  }
-  for (const uint32_t before : step.after) out += "  after " + std::to_string(before);
-  for (const Signal& s : step.signals) {
-    out += "  signal r" + std::to_string(s.rank) + ".e" + std::to_string(s.event);
-  }
-  return out + (step.fan_out ? "  fan-out" : "");
-}
-
 std::string print(const Schedule& schedule) {
   std::string out;
   for (uint32_t r = 0; r < schedule.shape.ranks; ++r) {
@@ -109,13 +106,6 @@ std::string print(const Schedule& schedule) {
     }
   }
   return out;
-}
-
-std::string print_title(const Shape& shape) {
-  return std::string(to_string(shape.algorithm)) + " " + to_string(shape.request.kind) + ", " +
-         std::to_string(shape.ranks) + " ranks, " + std::to_string(shape.request.input_bytes) +
-         " bytes in, " + std::to_string(shape.request.output_bytes) + " bytes out" +
-         (shape.in_place ? ", in place" : "");
 }
 
 std::string print_summary(const Schedule& schedule) {

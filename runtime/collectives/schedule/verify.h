@@ -1,4 +1,4 @@
-// Checks of a schedule without a device, and its picture.
+// Checks of a schedule without a device, and what it is in words.
 #pragma once
 
 #include <functional>
@@ -34,6 +34,5 @@ std::map<ChipLink, uint64_t> link_loads(const Schedule& schedule, const Group& g
 
 std::string print(const Schedule& schedule);          // a line per step
 std::string print_summary(const Schedule& schedule);  // shape, steps and bytes per rank
-std::string to_svg(const Schedule& schedule);         // ranks down, steps right, arrows between
 
 }  // namespace ccl

@@ -49,18 +49,5 @@ TEST(Print, CountsBytesBetweenRanksAndOnLinks) {
   EXPECT_EQ(link_loads(ring, group, direct), want);
 }
 
-TEST(Print, DrawsEveryStep) {
-  const Sample sample = ring_all_reduce(4, 64, 2);
-  const std::string svg = to_svg(sample.schedule());
-  size_t steps = 0;
-  for (const Steps& rank : sample.ranks) steps += rank.size();
-  size_t titles = 0;
-  for (size_t at = svg.find("<title>"); at != std::string::npos; at = svg.find("<title>", at + 1)) {
-    ++titles;
-  }
-  EXPECT_EQ(titles, steps);
-  EXPECT_THAT(svg, HasSubstr("rank 2 step 1: ch0  64 B  in[64] -&gt; r3.ch[0]"));
-}
-
 }  // namespace
 }  // namespace ccl
