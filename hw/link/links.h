@@ -4,7 +4,7 @@
 // route is taken: hw/link/router.h.
 //
 // Exact: which chip a window leads to; what peers read and write; bytes per link. Approximate:
-// time. A transfer occupies every direction of its way at once, as long as the slowest takes, and
+// time. A transfer occupies every direction of its route at once, as long as the slowest takes, and
 // the on-chip fabric wherever it leaves a chip by the port of another S-engine than the one that it
 // comes from; links have no packet format (link.efficiency stands for it) and no virtual channels,
 // and switches do not block.
@@ -114,7 +114,7 @@ class Links final : public ChipPort {
   Router router_;
   std::vector<std::unique_ptr<BandwidthResource>> resources_;
   std::vector<Direction> directions_;  // sorted by ends
-  std::vector<uint32_t> group_;        // by chip: the same number where a way may exist
+  std::vector<uint32_t> group_;        // by chip: the same number where a route may exist
   std::vector<std::unique_ptr<Source>> sources_;
   uint32_t variants_ = 1;  // two where the port depends on the die from which a transfer comes
   std::vector<const BandwidthResource*> down_;

@@ -109,7 +109,7 @@ class TwoChips : public ChipPort {
     b.set_port(this);
   }
   Fabric* peer(uint32_t, uint32_t chip) override { return chip < 2 ? chips_[chip] : nullptr; }
-  Way way(uint32_t from, uint32_t, uint32_t) override { return {&hops_[from], 1}; }
+  RouteHops hops(uint32_t from, uint32_t, uint32_t) override { return {&hops_[from], 1}; }
   BandwidthResource forth{"link.0to1", {10, 1000}};
   BandwidthResource back{"link.1to0", {10, 1000}};
 

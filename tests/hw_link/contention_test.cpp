@@ -304,7 +304,7 @@ TEST(Ports, DiesShareOneWay) {
   EXPECT_EQ(b.signals(0).back(), expected(b, {12, 1000}, 2 * kAll, 0));
 }
 
-// A word behind data takes the same way and is not seen before all of the data is there.
+// A word behind data takes the same route and is not seen before all of the data is there.
 TEST(Order, ASemaphoreWriteFollowsItsData) {
   for (const char* name : {"trn1.32xlarge", "trn2-ultraserver", "trn3-gen2-ultraserver"}) {
     NetBench b(params_of(name));
@@ -334,11 +334,11 @@ TEST(Order, ASemaphoreWriteFollowsItsData) {
     b.ring(q);
     b.run();
     EXPECT_TRUE(check.complete) << name;
-    // The links of the way to a register and to memory are the same, whatever die they come from.
-    const auto way = b.links->way(0, to, 0);
-    std::vector<const BandwidthResource*> first(way.hops, way.hops + way.count);
+    // The links of the route to a register and to memory are the same, whatever die they come from.
+    const auto route = b.links->hops(0, to, 0);
+    std::vector<const BandwidthResource*> first(route.hops, route.hops + route.count);
     for (uint32_t domain = 0; domain < b.map().hbms(); ++domain) {
-      const auto other = b.links->way(0, to, domain);
+      const auto other = b.links->hops(0, to, domain);
       std::vector<const BandwidthResource*> hops;
       for (uint32_t i = 0; i < other.count; ++i) {
         if (other.hops[i]->name()[0] != 'd') hops.push_back(other.hops[i]);
@@ -391,7 +391,7 @@ bool set_up(Links& links, const char* name, bool up) {
 // Reads need the way back, and routes that pass the link are lost with it; a reset frees a queue.
 TEST(Faults, RoutesAreFixed) {
   NetBench b(graph(4, {{0, 1}, {1, 2}, {2, 3}, {3, 0}}));
-  const bool by_one = b.links->way(0, 2, 0).hops[0] == b.links->resource("link.d0-d1");
+  const bool by_one = b.links->hops(0, 2, 0).hops[0] == b.links->resource("link.d0-d1");
   EXPECT_FALSE(b.links->set_up(0, 2, false)) << "no such link";
   ASSERT_TRUE(set_up(*b.links, by_one ? "link.d2-d1" : "link.d2-d3", false));
   EXPECT_EQ(b.fabric(0).reach(b.hbm(2, 0), 4), Space::kNoLink) << "though the ring has another way";

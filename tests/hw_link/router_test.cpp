@@ -1,4 +1,4 @@
-// Which way transfers take, and how evenly they load the links.
+// Which routes transfers take, and how evenly they load the links.
 #include "hw/link/router.h"
 
 #include <gmock/gmock.h>

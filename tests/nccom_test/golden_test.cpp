@@ -196,6 +196,34 @@ TEST(Golden, MaximumAndMinimumAreExact) {
   }
 }
 
+// A ring adds rank by rank and rounds each time: right for any number of elements. What one rank
+// gives in addition, or does not, shows in some of them.
+TEST(Golden, SumsThatAreRoundedAtEachHop) {
+  constexpr uint32_t kRanks = 32;
+  constexpr uint64_t kElements = 1 << 15;
+  for (const DType code : {DType::kBf16, DType::kFp16, DType::kFp32, DType::kFp8E4}) {
+    const DataType& type = *std::find_if(std::begin(kAll), std::end(kAll),
+                                         [&](const DataType& each) { return each.code == code; });
+    const Options o = options(Operation::kAllReduce, type, kRanks);
+    const uint32_t width = contract::dtype_size(code);
+    std::vector<uint8_t> sum(kElements * width), input(kElements * width), short_of_one;
+    make_input(o, 0, 0, kElements, sum.data());
+    for (uint32_t rank = 1; rank < kRanks; ++rank) {
+      if (rank + 1 == kRanks) short_of_one = sum;
+      make_input(o, rank, 0, kElements, input.data());
+      for (uint64_t i = 0; i < kElements * width; i += width) {
+        encode(code, decode(code, &sum[i]) + decode(code, &input[i]), &sum[i]);
+      }
+    }
+    const uint64_t size = kElements * width;
+    EXPECT_FALSE(compare(o, group_of(o, 0), 0, size, sum.data())) << type.name;
+    if (code == DType::kFp8E4) continue;  // one hop rounds by more than a rank gives
+    const auto mismatch = compare(o, group_of(o, 0), 0, size, short_of_one.data());
+    ASSERT_TRUE(mismatch) << type.name;
+    EXPECT_GT(mismatch->wrong, kElements / 20) << type.name;
+  }
+}
+
 TEST(Golden, RootedOperations) {
   Options o = options(Operation::kBroadcast, {"uint32", DType::kUint32, "uint32"}, 3);
   o.root = 2;

@@ -104,8 +104,8 @@ TEST(CollectiveProgram, LanesTakeQueuesFromAbove) {
   EXPECT_FALSE(program->stream_queues[2].block_queue);
   EXPECT_EQ(program->stream_queues[1].block_queue, 11u);
   EXPECT_EQ(program->last_free_queue, 10u);
-  EXPECT_EQ(program->operations[1].queue_of, 2u);
-  EXPECT_EQ(program->operations[2].queue_of, 1u);
+  EXPECT_EQ(program->operations[1].stream_queue, 2u);
+  EXPECT_EQ(program->operations[2].stream_queue, 1u);
   EXPECT_EQ(program->streams_used, 3u);
 }
 

@@ -110,6 +110,7 @@ struct Expected {
   double real = 0;
   uint64_t whole = 0;
   bool untouched = false;  // the operation leaves what is there
+  double magnitudes = 0;   // of a sum: of all that was added, without signs
 };
 
 class Result {
@@ -233,19 +234,21 @@ class Result {
     make_input(o_, from, first, count, scratch_.data());
   }
 
+  static Expected real(double value) { return {value, 0, false, std::fabs(value)}; }
   Expected value(uint64_t i) const {
     const DType dtype = o_.dtype.code;
     const uint8_t* from = scratch_.data() + i * width_;
-    if (format_of(dtype).exponent_bits != 0) return {decode(dtype, from), 0, false};
+    if (format_of(dtype).exponent_bits != 0) return real(decode(dtype, from));
     const uint64_t bits = load_bits(dtype, from);
     const unsigned above = 64 - 8 * static_cast<unsigned>(width_);
-    if (!is_signed(dtype)) return {0, bits, false};
-    return {0, static_cast<uint64_t>(static_cast<int64_t>(bits << above) >> above), false};
+    if (!is_signed(dtype)) return {0, bits, false, 0};
+    return {0, static_cast<uint64_t>(static_cast<int64_t>(bits << above) >> above), false, 0};
   }
 
   Expected folded(const Expected& a, const Expected& b) const {
-    if (o_.reduction == contract::ReduceOp::kAdd)
-      return {a.real + b.real, a.whole + b.whole, false};
+    if (o_.reduction == contract::ReduceOp::kAdd) {
+      return {a.real + b.real, a.whole + b.whole, false, a.magnitudes + b.magnitudes};
+    }
     const bool is_float = format_of(o_.dtype.code).exponent_bits != 0;
     const bool less = is_float ? a.real < b.real
                       : is_signed(o_.dtype.code)
@@ -272,17 +275,19 @@ class Judge {
       : dtype_(o.dtype.code),
         is_float_(format_of(dtype_).exponent_bits != 0),
         tolerance_(tolerance_of(dtype_)) {
-    // The published form of tolerance, scaled by log2(r); sums of more than eight ranks are rounded
-    // once per hop of a ring, whose errors add up like a random walk. What rounds nothing is exact.
+    // The published form of tolerance, scaled by log2(r). What rounds nothing is exact.
     if (!reduces(o.operation) || o.reduction != contract::ReduceOp::kAdd) return;
     const auto terms = two_sources(o.operation) ? 2.0 : static_cast<double>(ranks);
-    scale_ = std::max(1.0, std::log2(terms)) * std::max(1.0, std::sqrt(terms / 8));
+    scale_ = std::max(1.0, std::log2(terms));
+    hops_ = kDeviations * std::ldexp(std::sqrt(terms), -1 - format_of(dtype_).mantissa_bits);
   }
 
   bool good(const uint8_t* element, const Expected& want) const {
     if (!is_float_) return load_bits(dtype_, element) == (want.whole & mask());
+    const double size = std::fabs(want.real);
     return std::fabs(decode(dtype_, element) - want.real) <=
-           scale_ * (tolerance_.absolute + tolerance_.relative * std::fabs(want.real));
+           scale_ * (tolerance_.absolute + tolerance_.relative * size) +
+               hops_ * (size + want.magnitudes) / 2;
   }
 
   void write(const Expected& want, uint8_t* to) const {
@@ -295,8 +300,14 @@ class Judge {
 
   DType dtype_;
   bool is_float_;
+  // A ring rounds its partial sum at each hop, by half a unit in the last place at most. That adds
+  // up like a random walk; partial sums are as large as this at most: all positive terms, or all
+  // negative ones, first. Half a unit is 1.7 standard deviations.
+  static constexpr double kDeviations = 2;
+
   Tolerance tolerance_;
   double scale_ = 0;
+  double hops_ = 0;
 };
 
 std::vector<uint32_t> ranks_of(const std::vector<Source>& sources) {
