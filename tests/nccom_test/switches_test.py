@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -20,17 +21,21 @@ LIMIT_S = 300
 BRIEF = "-n 2 -w 1 -d fp32 -c"
 
 
-def run(line, platform="trn2.3xlarge", lnc=None, **more):
-    command = [SOMA, "run", "--platform", platform, "--", NCCOM, *line.split()]
-    env = dict(os.environ)
-    if lnc:
-        env["NEURON_LOGICAL_NC_CONFIG"] = str(lnc)
-    return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False, env=env, **more)
+def call(*command, **env):
+    return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False,
+                          env={**os.environ, **env})
+
+
+def run(*lines, platform="trn2.3xlarge", lnc=None):
+    """Command lines of nccom-test, one after the other on one machine, until one fails."""
+    script = " && ".join(shlex.join([NCCOM, *line.split()]) for line in lines)
+    return call(SOMA, "run", "--platform", platform, "--", "sh", "-c", script,
+                **({"NEURON_LOGICAL_NC_CONFIG": str(lnc)} if lnc else {}))
 
 
 class Tensors(unittest.TestCase):
-    def good(self, line, **more):
-        done = run(f"{BRIEF} {line}", **more)
+    def good(self, *lines, **more):
+        done = run(*(f"{BRIEF} {line}" for line in lines), **more)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout
 
@@ -41,8 +46,8 @@ class Tensors(unittest.TestCase):
 
     def test_sbuf(self):
         for lnc, ranks in ((1, 2), (1, 8), (2, 4)):
-            for operation in ("allr", "allg", "redsct"):
-                self.good(f"-r {ranks} -b 8192 -e 532480 -f 65 --sb2sb {operation}", lnc=lnc)
+            self.good(*(f"-r {ranks} -b 8192 -e 532480 -f 65 --sb2sb {operation}"
+                        for operation in ("allr", "allg", "redsct")), lnc=lnc)
         self.good("-r 16 -b 65536 -e 65536 --sb2sb allr", platform="trn2.48xlarge")
 
     def test_sbuf_shapes(self):
@@ -116,10 +121,24 @@ class Output(unittest.TestCase):
 
 
 class Launchers(unittest.TestCase):
+    """On one machine for all tests: it has many devices."""
     SMALL = "-r 8 -N 2 -b 64 -e 64 -n 1 -w 0"
 
+    @classmethod
+    def setUpClass(cls):
+        directory = tempfile.TemporaryDirectory(dir="/dev/shm", prefix="nl")
+        cls.addClassCleanup(directory.cleanup)
+        cls.place = {"XDG_RUNTIME_DIR": directory.name}
+        started = call(SOMA, "up", "--platform", "trn2-ultraserver", **cls.place)
+        if started.returncode != 0:
+            raise AssertionError(started.stderr)
+        cls.addClassCleanup(call, SOMA, "down", **cls.place)
+
+    def run_small(self, line):
+        return call(SOMA, "exec", "--", NCCOM, *f"{self.SMALL} {line} allr".split(), **self.place)
+
     def launch(self, line):
-        done = run(f"{self.SMALL} {line} allr", platform="trn2-ultraserver")
+        done = self.run_small(line)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(done.stdout.count("Avg bus bandwidth:"), 1, done.stdout)
 
@@ -137,7 +156,7 @@ class Launchers(unittest.TestCase):
             probe.listen()
             port = probe.getsockname()[1]
             collector = f"--data-collector-host localhost --data-collector-port {port}"
-            busy = run(f"{self.SMALL} {collector} allr", platform="trn2-ultraserver")
+            busy = self.run_small(collector)
             self.assertEqual(busy.returncode, 1, busy.stderr)
             self.assertIn(f"data collector port: {port}", busy.stderr)
             probe.close()
@@ -153,7 +172,7 @@ class Launchers(unittest.TestCase):
             os.chmod(script, 0o755)
             self.launch(f"-S -u 2 --slurm-job-id 5 --slurm-use-head-node-neuron-bench --slurm-setup-script {script}")
             self.assertEqual(len(os.listdir(directory)), 3)
-            done = run(f"{self.SMALL} -S --slurm-setup-script /bin/false allr", platform="trn2-ultraserver")
+            done = self.run_small("-S --slurm-setup-script /bin/false")
             self.assertEqual(done.returncode, 1)
             self.assertIn("argument --slurm-setup-script: /bin/false failed", done.stderr)
 
