@@ -14,14 +14,13 @@ import signal
 import subprocess
 import sys
 
-PATIENCE = 150  # seconds until everything is killed; an idle host needs about 15
-# case: platform, revision of the device, guest_mode (init), MiB of memory, verdicts of the guest
+PATIENCE = 600  # seconds until everything is killed; an idle host needs about 20
+# case: platform, revision of the device, guest_mode (init), MiB of memory, verdicts of the guest.
+# Few cases: most of a test is the boot of the guest.
 CASES = {
-    "silicon": ("trn1.2xlarge", "silicon", "all", 512, 1),
-    "qemu": ("trn1.2xlarge", "qemu", "once", 512, 1),
-    "reboot": ("trn1.2xlarge", "silicon", "reboot", 512, 2),
-    # Memory on both sides of the PCI hole, and the other device.
-    "large": ("inf2.xlarge", "silicon", "once", 3072, 1),
+    "silicon": ("trn1.2xlarge", "silicon", "all", 512, 3),
+    # Memory on both sides of the PCI hole, the other device, and its other revision.
+    "large": ("inf2.xlarge", "qemu", "once", 3072, 1),
 }
 DEVICES = {"trn1.2xlarge": "1d0f:7164", "inf2.xlarge": "1d0f:7264"}
 VERDICT = re.compile(r"^verdict: (.*)$", re.MULTILINE)
@@ -44,8 +43,9 @@ def run(soma, directory, case):
                "-m", str(memory), "-nodefaults", "-display", "none", "-serial", "stdio",
                "-kernel", str(directory / "vmlinuz"),
                "-initrd", str(directory / "initramfs.cpio.gz"),
-               *([] if case == "reboot" else ["-no-reboot"]),
-               "-append", f"console=ttyS0 quiet panic=-1 guest_mode={mode}"]
+               *([] if mode == "all" else ["-no-reboot"]),
+               # The kernel's check of its timer fails on a host that is too busy.
+               "-append", f"console=ttyS0 quiet panic=-1 no_timer_check guest_mode={mode}"]
     (directory / f"{case}.json").unlink(missing_ok=True)
     with open(directory / f"{case}.log", "wb") as console:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=console,
