@@ -250,4 +250,6 @@ def archive(members):
 
 
 def main():
+    # A shell without job control lets its background commands ignore it, and so would ours.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     unittest.main(verbosity=2)

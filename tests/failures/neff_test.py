@@ -118,7 +118,7 @@ class DamagedNeff(FailureTest):
                 self.refused(with_payload(self.good, bytes(member)), RESOURCE, words=("bomb",))
                 self.refused(with_payload(self.good, gzip.compress(bytes(member)) + zeros),
                              RESOURCE, words=("bomb",))
-        many = archive([(f"m{i}", b"") for i in range(70000)])
+        many = archive([("m", b"")])[:512] * 70000  # headers of empty members
         self.refused(with_payload(self.good, gzip.compress(many, 1)), RESOURCE, words=("bomb",))
         # Kilobytes; of all the processes of this test.
         self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 600 << 10)

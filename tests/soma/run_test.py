@@ -18,6 +18,14 @@ sys.dont_write_bytecode = True  # tests leave nothing in the source tree
 import trace_picture  # noqa: E402
 
 
+def runs(pid):
+    """Not if it has ended and nobody has waited for it yet, as in containers without an init."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 class Machines(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.mkdtemp(dir="/tmp", prefix="rt")
@@ -68,7 +76,7 @@ class Machines(unittest.TestCase):
         process.kill()
         process.communicate(timeout=120)
         for _ in range(200):
-            if not pathlib.Path(f"/proc/{application}").exists():
+            if not runs(application):
                 break
             time.sleep(0.01)
         else:
@@ -126,9 +134,8 @@ class Machines(unittest.TestCase):
         self.assertIn("no effect", errors)
 
     def test_platforms_of_several_devices(self):
-        for platform, devices, host in (("trn1.32xlarge", 16, None), ("inf2.48xlarge", 12, None),
-                                        ("trn2.48xlarge", 16, None), ("trn2-ultraserver", 16, "node-0"),
-                                        ("trn3-gen2-ultraserver", 4, "node-0")):
+        # All platforms: platform_test.py.
+        for platform, devices, host in (("inf2.48xlarge", 12, None), ("trn2-ultraserver", 16, "node-0")):
             status, output, errors = self.run_tool(
                 "run", "--platform", platform, "--", "sh", "-c", "uname -n; ls -d /dev/neuron*")
             self.assertEqual(status, 0, errors)
@@ -159,4 +166,6 @@ class Machines(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    # A shell without job control lets its background commands ignore it, and so would ours.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     unittest.main()
