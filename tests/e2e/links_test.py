@@ -38,6 +38,8 @@ class Links(EndToEnd):
         size = chunk * ranks
         if algorithm:
             environment["NCCOM_CC_ALGO"] = f"{operation}:{algorithm}"
+        if "-N" not in options:  # it initialises all cores that it sees
+            environment["NEURON_RT_VISIBLE_CORES"] = f"0-{ranks - 1}"
         run = self.run_on(["--platform", platform, "--timing-only"],
                           [self.program("nccom-test"), "-r", str(ranks), "-b", str(size), "-e",
                            str(size), "-n", str(operations), "-w", "0", "-d", "bf16", *options,

@@ -132,6 +132,8 @@ class Programs(EndToEnd):
                "neffs": [files[id(program)] for program in programs],
                "inputs": sizes["input"], "outputs": sizes["output"]}
         (self.directory / "job.json").write_text(json.dumps(job))
+        # It initialises all cores that it sees.
+        environment.setdefault("NEURON_RT_VISIBLE_CORES", f"0-{first.ranks - 1}")
         return self.run_on(options, [sys.executable, str(HERE / "ranks.py"), "job.json"],
                            NEURON_RT_ROOT_COMM_ID=f"127.0.0.1:{free_port()}", **environment)
 

@@ -58,8 +58,9 @@ class Repeat(EndToEnd):
         for run in runs[1:]:
             self.assert_same(runs[0], run)
 
-    def assert_same_with_and_without_payload(self, options, *arguments):
-        run = lambda more: self.run_on([*options, *more], [self.program("nccom-test"), *arguments])
+    def assert_same_with_and_without_payload(self, options, *arguments, **environment):
+        run = lambda more: self.run_on([*options, *more], [self.program("nccom-test"), *arguments],
+                                       **environment)
         real, elided = run([]), run(["--timing-only"])
         self.assert_ok(real)
         self.assert_ok(elided)
@@ -83,7 +84,7 @@ class Repeat(EndToEnd):
             with self.subTest(operation=operation):
                 self.assert_same_with_and_without_payload(
                     ["--platform", "trn2.48xlarge"], "-r", "16", "-b", "256kb", "-e", "256kb", "-n", "2",
-                    "-w", "0", "-d", "bf16", operation)
+                    "-w", "0", "-d", "bf16", operation, NEURON_RT_VISIBLE_CORES="0-15")
 
 
 if __name__ == "__main__":

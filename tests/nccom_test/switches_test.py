@@ -26,11 +26,12 @@ def call(*command, **env):
                           env={**os.environ, **env})
 
 
-def run(*lines, platform="trn2.3xlarge", lnc=None):
+def run(*lines, platform="trn2.3xlarge", lnc=None, cores=None):
     """Command lines of nccom-test, one after the other on one machine, until one fails."""
     script = " && ".join(shlex.join([NCCOM, *line.split()]) for line in lines)
     return call(SOMA, "run", "--platform", platform, "--", "sh", "-c", script,
-                **({"NEURON_LOGICAL_NC_CONFIG": str(lnc)} if lnc else {}))
+                **({"NEURON_LOGICAL_NC_CONFIG": str(lnc)} if lnc else {}),
+                **({"NEURON_RT_VISIBLE_CORES": cores} if cores else {}))
 
 
 class Tensors(unittest.TestCase):
@@ -48,7 +49,7 @@ class Tensors(unittest.TestCase):
         for lnc, ranks in ((1, 2), (1, 8), (2, 4)):
             self.good(*(f"-r {ranks} -b 8192 -e 532480 -f 65 --sb2sb {operation}"
                         for operation in ("allr", "allg", "redsct")), lnc=lnc)
-        self.good("-r 16 -b 65536 -e 65536 --sb2sb allr", platform="trn2.48xlarge")
+        self.good("-r 8 -b 65536 -e 65536 --sb2sb allr", platform="trn2.48xlarge", cores="0-7")
 
     def test_sbuf_shapes(self):
         self.good("-r 4 -b 12288 -e 12288 --sb2sb --cc-dim 0 --input-shape [1,3][24,32] "
