@@ -33,7 +33,7 @@ SECONDS = 240  # of one mutant: build and tests together
 ROOMS = {
     "hw/cc": ("hw_cc_test", "hw_machine_test"),
     "hw/core": ("hw_core_test",),
-    "hw/dma": ("hw_dma_test", "hw_dma_socket_test"),
+    "hw/dma": ("hw_dma_test",),
     "hw/link": ("hw_link_test",),
     "hw/machine": ("hw_machine_test", "hw_management_test"),
     "hw/mem": ("hw_dma_test", "hw_link_test"),
@@ -49,7 +49,7 @@ ROOMS = {
     "runtime/nrt": ("runtime_test",),
 }
 # Programs whose tests each need a process of their own (cmake/Soma.cmake, PER_CASE).
-PER_CASE = {"hw_dma_socket_test", "hw_kernel_queue_test", "hw_machine_test", "hw_management_test"}
+PER_CASE = {"hw_kernel_queue_test", "hw_machine_test", "hw_management_test"}
 
 OPERATORS = {" == ": (" != ",), " != ": (" == ",), " < ": (" <= ", " >= "),
              " <= ": (" < ", " > "), " > ": (" >= ", " <= "), " >= ": (" > ", " < "),

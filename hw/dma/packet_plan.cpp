@@ -20,40 +20,45 @@ void PacketPlan::clear() {
   done_ = 0;
 }
 
-// The packet, with charges of its own.
-PlannedPacket& PacketPlan::append(const Candidate& candidate) {
-  PlannedPacket& added = packets_.push_back({});
+PlannedPacket& PacketPlan::add(const Candidate& candidate) {
+  PlannedPacket& added = packets_.extend();
   added.packet = candidate.packet;
+  added.start = added.end = added.visible = 0;
   added.first_buffer = static_cast<uint32_t>(buffers_.size());
+  added.scales = static_cast<uint32_t>(scales_.size());
+  added.first_charge = added.charges = 0;
+  buffers_.append(candidate.buffers.data(), candidate.buffers.size());
+  if (candidate.packet.scaled()) scales_.push_back(candidate.scales);
+  return added;
+}
+
+// The packet, with charges of its own.
+void PacketPlan::append(const Candidate& candidate) {
+  PlannedPacket& added = add(candidate);
   added.first_charge = static_cast<uint32_t>(charges_.size());
   added.charges = static_cast<uint32_t>(candidate.charges.size());
-  for (const Buffer& b : candidate.buffers) buffers_.push_back(b);
-  for (const Charge& c : candidate.charges) charges_.push_back(c);
-  if (candidate.packet.scaled()) {
-    added.scales = static_cast<uint32_t>(scales_.size());
-    scales_.push_back(candidate.scales);
-  }
-  return added;
+  charges_.append(candidate.charges.begin(), candidate.charges.size());
 }
 
 // The packet, on top of what the ones before charge: each resource is reserved once.
 void PacketPlan::join(const Candidate& candidate) {
+  add(candidate);
   const size_t before = charges_.size();
-  append(candidate);
-  size_t size = before;
-  for (size_t i = before; i < charges_.size(); ++i) {
-    const Charge& c = charges_[i];
-    Charge* same = std::find_if(charges_.begin(), charges_.begin() + before,
-                                [&](const Charge& o) { return o.resource == c.resource; });
-    if (same == charges_.begin() + before) {
-      charges_[size++] = c;
+  for (size_t i = 0; i < candidate.charges.size(); ++i) {
+    const Charge& c = candidate.charges[i];
+    // Packets of a burst mostly take the same path.
+    size_t same = i;
+    if (same >= before || charges_[same].resource != c.resource) {
+      for (same = 0; same < before && charges_[same].resource != c.resource;) ++same;
+    }
+    if (same == before) {
+      charges_.push_back(c);
       continue;
     }
-    same->bytes += c.bytes;
-    same->extra += c.extra;
-    same->signals += c.signals;
+    charges_[same].bytes += c.bytes;
+    charges_[same].extra += c.extra;
+    charges_[same].signals += c.signals;
   }
-  charges_.truncate(size);
 }
 
 void PacketPlan::clear_path(base::Ps at) {

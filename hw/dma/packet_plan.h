@@ -87,7 +87,8 @@ class PacketPlan {
     BandwidthResource::State state;
   };
 
-  PlannedPacket& append(const Candidate& candidate);
+  PlannedPacket& add(const Candidate& candidate);
+  void append(const Candidate& candidate);
   void join(const Candidate& candidate);
   bool extend_run(const PacketSource& source, const Behind& behind, base::Ps at);
   void place(PlannedPacket& planned, QueuePair& queue, base::Ps at, base::Ps end) const;

@@ -37,7 +37,16 @@ class SmallVector {
     data_[size_] = value;
     return data_[size_++];
   }
-  void pop_back() { --size_; }
+  // A further value, whose contents are what was there: the caller sets them all.
+  T& extend() {
+    if (size_ == capacity_) grow();
+    return data_[size_++];
+  }
+  void append(const T* from, size_t n) {
+    while (capacity_ - size_ < n) grow();
+    std::memcpy(data_ + size_, from, n * sizeof(T));
+    size_ += n;
+  }
   // To at most the present size.
   void truncate(size_t size) { size_ = size; }
   void drop_front(size_t n) {

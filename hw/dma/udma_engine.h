@@ -149,7 +149,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>,
   void complete(const PlannedPacket& planned);
   void defer(const PlannedPacket& planned);
   void count(const PlannedPacket& planned);
-  bool traced() const;
+  bool traced() const { return trace_queue_ != nullptr && trace_queue_->enabled(0); }
   void post_trace(const PlannedPacket& planned, RingPointer first, uint32_t bytes);
   void raise(Half h, uint32_t cause) override;
   void note(Half h, uint32_t cause);

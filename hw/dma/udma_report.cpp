@@ -42,10 +42,6 @@ void UdmaEngine::who_waits(std::vector<std::string>& lines) const {
 }
 
 // DMA-trace notifications (docs/hardware-contract.md 4).
-bool UdmaEngine::traced() const {
-  return trace_queue_ != nullptr && trace_queue_->enabled(0);
-}
-
 void UdmaEngine::post_trace(const PlannedPacket& planned, RingPointer first, uint32_t bytes) {
   const Packet& packet = planned.packet;
   contract::NqEntry entry;
