@@ -53,7 +53,7 @@ class HaltedCcCore(EndToEnd):
     def test_both_ranks_get_the_documented_status_in_time(self):
         start = time.monotonic()
         run = self.halt("0")
-        self.assertLess(time.monotonic() - start, 15)
+        self.assertLess(time.monotonic() - start, 60)
         # spec/nrt-api.md 9.3: a time-out whose cause is a collective is classified as 1200.
         self.assertEqual((run.status, re.findall("^rank.*", run.output, re.MULTILINE)),
                          (1, ["rank 0: NRT_EXEC_HW_ERR_COLLECTIVES",

@@ -154,7 +154,7 @@ class FailureTest(unittest.TestCase):
                 return
         self.fail(f"no line with {words} in:\n{text}")
 
-    def wait_until(self, condition, what, patience=10):
+    def wait_until(self, condition, what, patience=PATIENCE):
         end = time.monotonic() + patience
         while time.monotonic() < end:
             if condition():

@@ -28,7 +28,7 @@ class End(FailureTest):
         return found
 
     def assert_gone(self, mark, memory):
-        self.wait_until(lambda: not self.processes_of(mark), "processes are left", 2)
+        self.wait_until(lambda: not self.processes_of(mark), "processes are left")
         self.assert_nothing_left()
         self.assertEqual(shared_memory(), memory)
 
@@ -89,9 +89,9 @@ class End(FailureTest):
                 self.assertEqual(len(descendants(process.pid)), 1)
                 begin = time.monotonic()
                 process.send_signal(number)
-                result = self.finish(process, 10)
+                result = self.finish(process)
                 self.assertEqual(result.code, 128 + number, result)
-                self.assertLess(time.monotonic() - begin, 4)
+                self.assertLess(time.monotonic() - begin, 60)
                 self.assert_gone(mark, memory)
 
     def test_terminate_application_that_ignores_it(self):
@@ -102,14 +102,14 @@ class End(FailureTest):
                              FAILURE_MARK=mark.split("=")[1])
         self.assertEqual(process.stdout.readline(), "ready\n")
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(self.finish(process, 10).code, 137)
+        self.assertEqual(self.finish(process).code, 137)
         self.assert_gone(mark, memory)
 
     def test_time_limit_of_the_shell(self):
         begin = time.monotonic()
         result = self.command("timeout", "1", tool("soma"), "run", "--", "sleep", "100")
         self.assertEqual(result.code, 124, result)
-        self.assertLess(time.monotonic() - begin, 4)
+        self.assertLess(time.monotonic() - begin, 60)
         self.assert_nothing_left()
 
     def test_two_machines_at_once(self):
@@ -139,7 +139,7 @@ class End(FailureTest):
                              NEURON_RT_EXEC_TIMEOUT="2")
         time.sleep(1.0)
         os.kill(pid, signal.SIGKILL)
-        result = self.finish(process, 20)
+        result = self.finish(process)
         self.assertNotEqual(result.code, 0, result)
         self.up()  # of the same name
         self.assertEqual(self.exec("ls", "/dev/neuron0").code, 0)

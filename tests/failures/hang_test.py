@@ -17,7 +17,7 @@ class Hang(FailureTest):
                           NEURON_RT_EXEC_TIMEOUT=LIMIT)
 
     def ended(self, process):
-        result = self.finish(process, 15)
+        result = self.finish(process)
         self.assertEqual(result.code, 1, result)
         self.assert_lines(result.err, "nrt_execute", *TIMEOUT)
         self.assert_lines(result.out, "ERROR", "execution timeout (4000 ms)", "NC 0")
@@ -73,9 +73,9 @@ class Hang(FailureTest):
                 self.assertIsNone(process.poll())
                 begin = time.monotonic()
                 process.send_signal(number)
-                result = self.finish(process, 10)
+                result = self.finish(process)
                 self.assertEqual(result.code, 128 + number, result)
-                self.assertLess(time.monotonic() - begin, 5)
+                self.assertLess(time.monotonic() - begin, 60)
                 self.assert_nothing_left()
 
 

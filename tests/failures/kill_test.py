@@ -141,7 +141,7 @@ class Killed(FailureTest):
         time.sleep(1.5)
         self.assertIsNone(process.poll())
         process.send_signal(signal.SIGINT)
-        self.assertEqual(self.finish(process, 5).code, 130)
+        self.assertEqual(self.finish(process).code, 130)
         result = self.exec(tool("nccom-test"), "-r", 2, "-b", "1kb", "-e", "1kb", "-n", 2,
                            "--check", "random", "allr")
         self.assertEqual(result.code, 0, result)
