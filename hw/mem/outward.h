@@ -18,7 +18,7 @@ struct OutwardAccess {
   uint64_t offset = 0;  // in the window, or in the host's memory
   std::vector<uint8_t> data;
   bool write = false;
-  bool ok = false;  // the answer
+  bool ok = false;         // the answer
   bool abandoned = false;  // whoever asked has given up
   // Called in a process, at the time of the answer; may be empty.
   std::function<void()> done;
