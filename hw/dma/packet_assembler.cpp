@@ -257,61 +257,33 @@ Space PacketAssembler::look(Buffer& b, Half h, SamePath& same) {
   return path.space;
 }
 
-// Finds accesses that cannot succeed, and signals; charges what can.
-void PacketAssembler::look_at_sources() {
+// Finds accesses of one half that cannot succeed, and signals; charges what can.
+void PacketAssembler::look_at(Half h) {
   Packet& packet = context_.candidate.packet;
-  Buffer* buffers = context_.candidate.buffers.data();
+  const bool writes = h == kS2m;
+  const uint32_t fault = writes ? s2m_cause::kDataWrite : m2s_cause::kDataRead;
+  Buffer* b = context_.candidate.buffers.data() + (writes ? packet.sources : 0);
+  const Buffer* const end = b + (writes ? packet.destinations : packet.sources);
   SamePath same;
-  for (uint32_t i = 0; i < packet.sources; ++i) {
-    Buffer& b = buffers[i];
-    if (b.length == 0) continue;
-    switch (look(b, kM2s, same)) {
+  for (; b != end; ++b) {
+    if (b->length == 0) continue;
+    switch (look(*b, h, same)) {
       case Space::kNone:
-        packet.errors[kM2s] |= m2s_cause::kDataRead;
+        packet.errors[h] |= fault;
         break;
-      case Space::kRegister:
-        packet.reads_register = true;
-        if (b.address % 4 != 0 || b.length % 4 != 0) packet.errors[kM2s] |= m2s_cause::kDataRead;
+      case Space::kRegister: {
+        (writes ? packet.signal : packet.reads_register) = true;
+        const bool words = b->address % kWord == 0 && b->length % kWord == 0;
+        const bool fits = !writes || (b->length == kWord && !packet.compute);
+        if (!words || !fits) packet.errors[h] |= fault;
         break;
+      }
       case Space::kForeign:
         packet.outward = true;
         break;
       case Space::kHost:
-        packet.outward = packet.outward || context_.fabric.asks_host(b.address);
-        break;
-      case Space::kNoLink:
-        packet.unanswered = true;
-        break;
-      default:
-        break;
-    }
-  }
-  charge(same);
-}
-
-void PacketAssembler::look_at_destinations() {
-  Packet& packet = context_.candidate.packet;
-  Buffer* buffers = context_.candidate.buffers.data();
-  SamePath same;
-  for (uint32_t i = packet.sources; i < packet.sources + packet.destinations; ++i) {
-    Buffer& b = buffers[i];
-    if (b.length == 0) continue;
-    switch (look(b, kS2m, same)) {
-      case Space::kNone:
-        packet.errors[kS2m] |= s2m_cause::kDataWrite;
-        break;
-      case Space::kRegister:
-        packet.signal = true;
-        if (b.address % 4 != 0 || b.length != 4 || packet.compute) {
-          packet.errors[kS2m] |= s2m_cause::kDataWrite;
-        }
-        break;
-      case Space::kForeign:
-        packet.outward = true;
-        break;
-      case Space::kHost:
-        packet.signal |= packet.bytes <= kSignalBytes && !packet.compute;
-        packet.outward = packet.outward || context_.fabric.asks_host(b.address);
+        packet.signal |= writes && packet.bytes <= kSignalBytes && !packet.compute;
+        packet.outward = packet.outward || context_.fabric.asks_host(b->address);
         break;
       case Space::kNoLink:
         packet.unanswered = true;
@@ -327,8 +299,8 @@ void PacketAssembler::look_at_destinations() {
 Assembly PacketAssembler::judge() {
   Packet& packet = context_.candidate.packet;
   if (packet.partial) take_sources(0, packet.bytes);
-  look_at_destinations();
-  look_at_sources();
+  look_at(kS2m);
+  look_at(kM2s);
   context_.candidate.charges.add(
       engine_, engine_bytes(),
       context_.timing.dma_buffer * std::max(packet.sources, packet.destinations));

@@ -79,8 +79,7 @@ class PacketAssembler {
   Assembly fail(Half h, uint32_t cause);
   bool fits(const Behind& behind) const;
   Assembly judge();
-  void look_at_sources();
-  void look_at_destinations();
+  void look_at(Half h);
   Space look(Buffer& b, Half h, SamePath& same);
   void charge(SamePath& same);
   uint64_t engine_bytes() const;

@@ -22,7 +22,6 @@ constexpr size_t kResourceBytes = 128;  // of a resource, what every packet touc
 UdmaEngine::UdmaEngine(DmaContext& context, uint32_t index)
     : RegBlock(context.log, context.fabric.address_map().gen),
       context_(context),
-      index_(index),
       component_(component::id(context.fabric.chip(), component::kDmaEngines, index)),
       queues_(context),
       resource_(context.fabric.name() + ".dma" + std::to_string(index), context.timing.dma_engine),

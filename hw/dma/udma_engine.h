@@ -119,7 +119,11 @@ class UdmaEngine final : public RegBlock<UdmaEngine>,
   bool normal() const { return state_[kM2s] == State::kNormal && state_[kS2m] == State::kNormal; }
   bool aborted(Half h) const { return state_[h] == State::kAborted; }
   bool working() const;  // in the sense of the state registers
-  const EngineConfig& config();
+  const EngineConfig& config() {
+    if (!config_.known) configure();
+    return config_;
+  }
+  void configure();
   void request_prefetch(uint32_t q, Half h);
   void go_on();  // after something that stopped prefetch or packets is over
   bool abort_masked(Half h, uint32_t cause) const;
@@ -157,7 +161,6 @@ class UdmaEngine final : public RegBlock<UdmaEngine>,
 
   // First what every event touches, then what a packet does.
   DmaContext& context_;
-  uint32_t index_;
   uint32_t component_;
   State state_[2] = {State::kNormal, State::kNormal};
   bool completing_ = false;  // moving data: the engine may be reading its own registers

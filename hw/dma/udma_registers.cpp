@@ -85,8 +85,7 @@ bool UdmaEngine::enabled(uint32_t q, Half h) const {
 }
 
 // What packets look at, all at once: registers are written rarely.
-const EngineConfig& UdmaEngine::config() {
-  if (config_.known) return config_;
+void UdmaEngine::configure() {
   config_ = {};
   config_.known = true;
   // As after reset: nobody has configured it, which means no limit and length 0 as 64 KiB.
@@ -125,7 +124,6 @@ const EngineConfig& UdmaEngine::config() {
     config_.service_class[q] = static_cast<uint8_t>(told ? udma::kM2sQCfgQos.get(m2s) : 0);
     config_.classes |= config_.service_class[q] != 0;
   }
-  return config_;
 }
 
 bool UdmaEngine::abort_masked(Half h, uint32_t cause) const {
