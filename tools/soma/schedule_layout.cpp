@@ -11,17 +11,17 @@ namespace {
 
 constexpr double kMargin = 46;      // round the places of a unit: links round the outside
 constexpr double kMostPitch = 118;  // distance of places
-constexpr double kLane = 4.5;       // of an arrow from the middle of the link
+constexpr double kAside = 4.5;       // of an arrow from the middle of the link
 constexpr double kStub = 26;        // length of half a link round the outside
 constexpr double kCorner = 13;      // length of a link to another unit
 constexpr double kToBar = 46;       // from a chip to a switch
 constexpr double kTitle = 20;
 
-Segment shifted(const Segment& s, double lane) {
+Segment shifted(const Segment& s, double aside) {
   const double dx = s.to.x - s.from.x;
   const double dy = s.to.y - s.from.y;
   const double length = std::hypot(dx, dy);
-  const Spot side{-dy / length * lane, dx / length * lane};
+  const Spot side{-dy / length * aside, dx / length * aside};
   return {{s.from.x + side.x, s.from.y + side.y}, {s.to.x + side.x, s.to.y + side.y}};
 }
 
@@ -138,7 +138,7 @@ Segment Layout::corner(uint32_t place, size_t number, bool outwards) const {
   const double far = near + kCorner;
   const Segment out{{at.x + way.x * near, at.y + way.y * near},
                     {at.x + way.x * far, at.y + way.y * far}};
-  return shifted(outwards ? out : turned(out), kLane - 1);
+  return shifted(outwards ? out : turned(out), kAside - 1);
 }
 
 std::vector<Segment> Layout::round_outside(const Link& link) const {
@@ -152,7 +152,7 @@ std::vector<Segment> Layout::round_outside(const Link& link) const {
                        {a.x + way.x * far, a.y + way.y * far}};
   const Segment comes{{b.x - way.x * far, b.y - way.y * far},
                       {b.x - way.x * near, b.y - way.y * near}};
-  return {shifted(leaves, kLane), shifted(comes, kLane)};
+  return {shifted(leaves, kAside), shifted(comes, kAside)};
 }
 
 Segment Layout::to_switch(uint32_t chip, uint32_t place, bool up) const {
@@ -160,7 +160,7 @@ Segment Layout::to_switch(uint32_t chip, uint32_t place, bool up) const {
   const double way = view_.places[place].level > 1 ? -1 : 1;
   const Segment out{{at.x, at.y + way * (box_ / 2 + 2)},
                     {at.x, at.y + way * (box_ / 2 + kToBar - 6)}};
-  return shifted(up ? out : turned(out), kLane);
+  return shifted(up ? out : turned(out), kAside);
 }
 
 std::vector<Segment> Layout::arrows(const Link& link) const {
@@ -183,7 +183,7 @@ std::vector<Segment> Layout::arrows(const Link& link) const {
   const double dx = std::abs(from.x - to.x);
   const double dy = std::abs(from.y - to.y);
   if (view_.units[from.unit].closed && dx + dy > 1) return round_outside(link);
-  return {shifted(between(link.first, link.second), kLane)};
+  return {shifted(between(link.first, link.second), kAside)};
 }
 
 }  // namespace soma

@@ -77,10 +77,7 @@ std::vector<Pattern> patterns_of(const Links& links, const std::vector<Place>& p
 std::map<Link, uint64_t> schedule_loads(const ccl::Schedule& schedule, const ccl::Group& group,
                                         const sim::RouteTable& routes) {
   return ccl::link_loads(schedule, group, [&](uint32_t from, uint32_t to) {
-    std::vector<Link> out;
-    const sim::Route& route = routes[from][to];
-    for (size_t i = 1; i < route.size(); ++i) out.emplace_back(route[i - 1], route[i]);
-    return out;
+    return links_along(routes[from][to]);
   });
 }
 

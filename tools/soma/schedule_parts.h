@@ -8,6 +8,8 @@ namespace soma {
 
 constexpr uint32_t kNoUnit = ~uint32_t{0};
 
+std::vector<Link> links_along(const sim::Route& route);
+
 // Where the ranks of a group are, and the routes between them. `routes` must outlive it.
 class Map {
  public:

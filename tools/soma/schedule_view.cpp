@@ -191,15 +191,18 @@ void Map::put_chips(const config::Platform& platform, const ccl::Group& group) {
   for (Unit& unit : units_) put(platform, places_, unit);
 }
 
-std::vector<Link> Map::way(uint32_t from_rank, uint32_t to_rank) const {
+std::vector<Link> links_along(const sim::Route& route) {
   std::vector<Link> out;
-  const uint32_t from = place_of(from_rank);
-  const uint32_t to = place_of(to_rank);
-  if (from == to) return out;
-  if (on_chip_) return {{from, to}};
-  const sim::Route& route = routes_[from][to];
   for (size_t i = 1; i < route.size(); ++i) out.emplace_back(route[i - 1], route[i]);
   return out;
+}
+
+std::vector<Link> Map::way(uint32_t from_rank, uint32_t to_rank) const {
+  const uint32_t from = place_of(from_rank);
+  const uint32_t to = place_of(to_rank);
+  if (from == to) return {};
+  if (on_chip_) return {{from, to}};
+  return links_along(routes_[from][to]);
 }
 
 ScheduleRun::ScheduleRun(const ccl::Program& program) : takes(program.refs.size()) {
