@@ -28,7 +28,7 @@ class End(FailureTest):
         return found
 
     def assert_gone(self, mark, memory):
-        self.wait_until(lambda: not self.processes_of(mark), "processes are left")
+        self.wait_until(lambda: not self.processes_of(mark), "processes are left", 20)
         self.assert_nothing_left()
         self.assertEqual(shared_memory(), memory)
 

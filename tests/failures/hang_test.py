@@ -66,17 +66,18 @@ class Hang(FailureTest):
         path = self.pack("hang", {"dve": "EVENT_SEMAPHORE $S[99]>=3\nHALT"})
         loop = self.pack("loop", {"dve": "here:\nREGISTER_ALU op=ADD dst=r0 a=r0 b=1\n"
                                          "BRANCH target=here\nHALT"})
-        for number, file in ((signal.SIGINT, path), (signal.SIGTERM, loop)):
-            with self.subTest(signal=number, file=file.name):
-                process = self.start(tool("soma"), "run", "--", tool("vector_add"), file)
-                time.sleep(0.5)
-                self.assertIsNone(process.poll())
-                begin = time.monotonic()
-                process.send_signal(number)
-                result = self.finish(process)
-                self.assertEqual(result.code, 128 + number, result)
-                self.assertLess(time.monotonic() - begin, 60)
-                self.assert_nothing_left()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            for file in (path, loop):
+                with self.subTest(signal=number, file=file.name):
+                    process = self.start(tool("soma"), "run", "--", tool("vector_add"), file)
+                    time.sleep(0.5)
+                    self.assertIsNone(process.poll())
+                    begin = time.monotonic()
+                    process.send_signal(number)
+                    result = self.finish(process)
+                    self.assertEqual(result.code, 128 + number, result)
+                    self.assertLess(time.monotonic() - begin, 60)
+                    self.assert_nothing_left()
 
 
 if __name__ == "__main__":

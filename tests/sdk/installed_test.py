@@ -135,9 +135,9 @@ class Installed(Platforms):
                               "3"], NEURON_LOGICAL_NC_CONFIG="1")
         self.check_sums(machine)
 
-    def bus_bandwidth(self, platform, run):
+    def bus_bandwidth(self, platform):
         # A reset of the cores takes 100 ms, which is what simulating the tenants would be spent on.
-        machine = run(
+        machine = self.twice(
             ["--platform", str(platform), "--timing-only"],
             [self.program("nccom-test"), "-r", "2", "-b", "16mb", "-e", "16mb", "-d", "bf16",
              "-n", "2", "-w", "1", "allg"], NEURON_RT_RESET_CORES="0")
@@ -147,20 +147,19 @@ class Installed(Platforms):
         return float(row.group(1))
 
     def test_tenants(self):
-        alone = self.bus_bandwidth("trn1.2xlarge", self.run_on)
+        alone = self.bus_bandwidth("trn1.2xlarge")
         self.assertLess(alone, COPY_GBPS)
         self.assertGreater(alone, 0.98 * COPY_GBPS)
         # The faster, the more of its reads wait behind packets of the collective.
-        for platform, rate, run in (
-                (self.blocks / "tenant.json", 12, self.run_on),
-                (self.example("tenant", gbps=4), 4, self.twice)):
+        for platform, rate in ((self.blocks / "tenant.json", 12),
+                               (self.example("tenant", gbps=20, depth=256), 20)):
             with self.subTest(rate=rate):
-                left = self.bus_bandwidth(platform, run)
+                left = self.bus_bandwidth(platform)
                 self.assertAlmostEqual(left, COPY_GBPS - rate, delta=0.01 * (COPY_GBPS - rate))
 
     def all_to_all(self, platform):
         """Payload of each direction of a link, in chunks of 8 KiB."""
-        chunk, ranks = 8192, 32
+        chunk, ranks = 8192, 64
         machine = self.run_on(
             ["--platform", str(platform)],
             [self.program("nccom-test"), "-r", str(ranks), "-b", str(chunk * ranks), "-e",
@@ -170,20 +169,14 @@ class Installed(Platforms):
                 for row in machine.report["resources"] if row["name"].startswith("link.")}
 
     def test_router(self):
-        self.assert_ok(self.run_on(["--platform", str(self.blocks / "router.json")], ["true"]))
-        # On the torus with the fewest ranks, two on a chip.
-        platform = json.loads((self.blocks / "router.json").read_text())
-        platform["base"] = "trn1.32xlarge"
-        platform["policies"]["routing"]["library"] = self.library("router")
-        path = self.directory / "router.json"
-        path.write_text(json.dumps(platform), encoding="ascii")
-        usual, routed = self.all_to_all("trn1.32xlarge"), self.all_to_all(path)
+        usual = self.all_to_all("trn2.48xlarge")
+        routed = self.all_to_all(self.blocks / "router.json")
         loads = dict.fromkeys(usual, 0)
         self.assertEqual(len(loads), 64)
         for source in range(16):
             for target in range(16):
                 for link in rows_first(source, target):
-                    loads[link] += 2 * 2  # two ranks here for two ranks there
+                    loads[link] += 4 * 4  # four ranks here for four ranks there
         self.assertEqual(routed, loads)
         self.assertNotEqual(routed, usual)
 
