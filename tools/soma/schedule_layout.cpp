@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kMargin = 46;      // round the places of a unit: links round the outside
 constexpr double kMostPitch = 118;  // distance of places
-constexpr double kAside = 4.5;       // of an arrow from the middle of the link
+constexpr double kAside = 4.5;      // of an arrow from the middle of the link
 constexpr double kStub = 26;        // length of half a link round the outside
 constexpr double kCorner = 13;      // length of a link to another unit
 constexpr double kToBar = 46;       // from a chip to a switch

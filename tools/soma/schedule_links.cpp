@@ -76,9 +76,8 @@ std::vector<Pattern> patterns_of(const Links& links, const std::vector<Place>& p
 
 std::map<Link, uint64_t> schedule_loads(const ccl::Schedule& schedule, const ccl::Group& group,
                                         const sim::RouteTable& routes) {
-  return ccl::link_loads(schedule, group, [&](uint32_t from, uint32_t to) {
-    return links_along(routes[from][to]);
-  });
+  return ccl::link_loads(schedule, group,
+                         [&](uint32_t from, uint32_t to) { return links_along(routes[from][to]); });
 }
 
 Links links_of(const config::Platform& platform, const ccl::Program& program, const Map& map,
