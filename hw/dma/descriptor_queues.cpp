@@ -76,15 +76,6 @@ bool DescriptorQueues::others_arrive(uint32_t q) const {
   return false;
 }
 
-void DescriptorQueues::consume(uint32_t q, Half h, uint32_t n) {
-  HalfQueue& half = queues_[q]->half[h];
-  half.current = half.current.plus(n, half.length);
-  half.visible -= n;
-  half.requested -= n;
-  half.pending -= n;
-  if (h == kM2s && half.visible == 0) active_ &= ~(1u << q);
-}
-
 void DescriptorQueues::drop(uint32_t q, Half h) {
   QueuePair& pair = at(q);
   HalfQueue& half = pair.half[h];

@@ -83,7 +83,14 @@ class DescriptorQueues {
   // Something is on its way to another queue.
   bool others_arrive(uint32_t q) const;
 
-  void consume(uint32_t q, Half h, uint32_t n);
+  void consume(uint32_t q, QueuePair& pair, Half h, uint32_t n) {
+    HalfQueue& half = pair.half[h];
+    half.current = half.current.plus(n, half.length);
+    half.visible -= n;
+    half.requested -= n;
+    half.pending -= n;
+    if (h == kM2s && half.visible == 0) active_ &= ~(1u << q);
+  }
   // The half is empty afterwards; what was on its way from the ring arrives nowhere.
   void drop(uint32_t q, Half h);
   // The same, with its pointers at the begin of the ring.

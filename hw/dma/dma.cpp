@@ -97,6 +97,7 @@ Dma::Dma(Fabric& fabric, EventQueue& events, const TimingParams& timing, Counter
                PathCache(fabric),
                {},
                {},
+               {},
                {}},
       made_(options.made) {
   engines_.resize(fabric.address_map().dma_engines());

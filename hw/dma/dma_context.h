@@ -61,7 +61,8 @@ struct DmaContext {
   bool coalesce = true;
   QueuePolicy policy;
   PathCache paths;
-  Candidate candidate;  // that an engine is looking at
+  Charges charges;  // of the packet that is being assembled
+  Charges burst;    // of the packets that an engine is about to start
   base::IndexPool<DeferredSignal> deferred;
   std::pmr::monotonic_buffer_resource memory;
 };

@@ -20,20 +20,20 @@ bool overlaps(const uint8_t* a, uint64_t a_bytes, const uint8_t* b, uint64_t b_b
 uint8_t* Mover::pointer(const Place& at, uint64_t length) {
   const Buffer& b = *at.buffer;
   switch (b.holder) {
-    case Buffer::Holder::kMemory:
-      return fabric_.direct(*b.memory, b.offset + at.skip, length);
-    case Buffer::Holder::kStage:
-      return b.stage + at.skip;
-    case Buffer::Holder::kBlock:
+    case Holder::kMemory:
+      return fabric_.direct(*b.by.memory, b.offset + at.skip, length);
+    case Holder::kStage:
+      return b.by.stage + at.skip;
+    case Holder::kBlock:
       return nullptr;
-    case Buffer::Holder::kElsewhere:
+    case Holder::kElsewhere:
       break;
   }
   return fabric_.direct(at.address(), length);
 }
 
 SparseRange Mover::sparse_range(const Place& at, uint64_t length) {
-  Memory* memory = at.buffer->in_memory() ? at.buffer->memory : nullptr;
+  Memory* memory = at.buffer->in_memory() ? at.buffer->by.memory : nullptr;
   return {pointer(at, length), memory, at.buffer->offset + at.skip};
 }
 

@@ -19,7 +19,8 @@ OutwardTransfer::OutwardTransfer(Fabric& fabric, const Packet& packet, const Buf
     access->offset = offset;
     access->data.resize(b.length);
     access->write = i >= packet.sources;
-    b.set_stage(access->data.data());
+    b.holder = Holder::kStage;
+    b.by.stage = access->data.data();
     outside_.push_back({target, std::move(access)});
   }
 }

@@ -1,6 +1,6 @@
 // One DMA packet as the engine sees it after descriptor prefetch: what it reads, what it writes,
 // how many descriptors it consumes. Assembled once (hw/dma/packet_assembler.h), it does not change;
-// when it executes stands beside it (hw/dma/packet_plan.h). Source: spec/hw-registers.md 3.5, 3.6;
+// when it executes stands beside it (hw/dma/packet_list.h). Source: spec/hw-registers.md 3.5, 3.6;
 // docs/hardware-contract.md 6.
 #pragma once
 
@@ -9,8 +9,6 @@
 
 #include "arch/contract/descriptor.h"
 #include "base/units.h"
-#include "hw/dma/small_vector.h"
-#include "hw/time/bandwidth.h"
 
 namespace hw {
 
@@ -38,38 +36,30 @@ constexpr uint32_t kLengthMismatch = 1u << 24;
 
 enum Half : uint8_t { kM2s = 0, kS2m = 1 };
 
+// Who holds a range of addresses.
+enum class Holder : uint8_t {
+  kElsewhere,  // a host's memory, several places, or nobody; decoded when it is moved
+  kMemory,     // plain memory of a chip
+  kBlock,      // with registers
+  kStage,      // bytes that stand for the range (hw/dma/outward_transfer.h)
+};
+union HeldBy {
+  Memory* memory;
+  BusTarget* block;
+  uint8_t* stage;
+};
+
 // A range of addresses and who holds it, decoded once, when the packet is assembled.
 struct Buffer {
-  // kElsewhere: a host's memory, several places, or nobody; decoded when it is moved.
-  enum class Holder : uint8_t { kElsewhere, kMemory, kBlock, kStage };
-
   Buffer() = default;
   Buffer(uint64_t at, uint32_t bytes) : address(at), length(bytes) {}
 
   uint64_t address = 0;
   uint32_t length = 0;
   Holder holder = Holder::kElsewhere;
-  union {
-    Memory* memory = nullptr;  // plain memory of a chip
-    BusTarget* block;          // with registers
-    uint8_t* stage;            // bytes that stand for the range (hw/dma/outward_transfer.h)
-  };
+  HeldBy by{};
   uint64_t offset = 0;  // in memory or block
 
-  void set_memory(Memory& of, uint64_t at) {
-    holder = Holder::kMemory;
-    memory = &of;
-    offset = at;
-  }
-  void set_block(BusTarget& of, uint64_t at) {
-    holder = Holder::kBlock;
-    block = &of;
-    offset = at;
-  }
-  void set_stage(uint8_t* bytes) {
-    holder = Holder::kStage;
-    stage = bytes;
-  }
   bool in_memory() const { return holder == Holder::kMemory; }
   bool in_block() const { return holder == Holder::kBlock; }
 };
@@ -110,21 +100,6 @@ struct Packet {
 
   bool erroneous() const { return errors[kM2s] != 0 || errors[kS2m] != 0; }
   bool scaled() const { return compute && operation.op == contract::ReduceOp::kFma; }
-};
-
-// A packet that could execute next: nothing of the engine has changed for it, and nothing has to be
-// undone when it does not.
-struct Candidate {
-  Packet packet;
-  SmallVector<Buffer, 14> buffers;  // sources, then destinations
-  Scales scales{};                  // of an fma packet
-  Charges charges;                  // what it occupies
-
-  void clear() {
-    packet = {};
-    buffers.clear();
-    charges.clear();
-  }
 };
 
 }  // namespace hw

@@ -46,25 +46,25 @@ bool PacketAssembler::fetch(const HalfQueue& half, RingPointer from, Descriptor&
 }
 
 Assembly PacketAssembler::fail(Half h, uint32_t cause) {
-  context_.candidate.packet.errors[h] |= cause;
+  packets_.candidate().errors[h] |= cause;
   return Assembly::kError;
 }
 
 // A mismatch that does not abort is noted and the descriptor used, which lets rings be replayed.
 bool PacketAssembler::wrong_ring_id(Half h, bool masked) {
   const uint32_t cause = h == kM2s ? m2s_cause::kRingId : s2m_cause::kRingId;
-  Packet& packet = context_.candidate.packet;
+  Packet& packet = packets_.candidate();
   (masked ? packet.noted : packet.errors)[h] |= cause;
   return !masked;
 }
 
 // A metadata descriptor; those that open no packet bring a new constant.
 void PacketAssembler::take_metadata(const Descriptor& d, uint32_t& scale) {
-  Packet& packet = context_.candidate.packet;
+  Packet& packet = packets_.candidate();
   if (packet.tx_descriptors == 1) {
     packet.compute = true;
     packet.operation.take(d);
-    if (packet.scaled()) context_.candidate.scales = {};
+    if (packet.scaled()) packets_.candidate_scales() = {};
   }
   const auto metadata = contract::DmaCompute::unpack(d);
   if (metadata.has_constant && metadata.op == contract::ReduceOp::kFma) {
@@ -74,14 +74,14 @@ void PacketAssembler::take_metadata(const Descriptor& d, uint32_t& scale) {
 
 // False if there are too many sources.
 bool PacketAssembler::take_source(const Descriptor& d, uint32_t scale, bool zero_is_64k) {
-  Packet& packet = context_.candidate.packet;
+  Packet& packet = packets_.candidate();
   const uint32_t raw = d.w0 & desc::kLengthMask;
   const uint32_t length = raw == 0 && !zero_is_64k ? 0 : desc::length(d.w0);
   if (packet.compute) {
     if (packet.sources == kMaxSources) return false;
-    if (packet.scaled()) context_.candidate.scales[packet.sources] = scale;
+    if (packet.scaled()) packets_.candidate_scales()[packet.sources] = scale;
   }
-  context_.candidate.buffers.push_back({d.address, length});
+  packets_.add_buffer(d.address, length);
   ++packet.sources;
   packet.source_bytes += length;
   return true;
@@ -89,7 +89,7 @@ bool PacketAssembler::take_source(const Descriptor& d, uint32_t scale, bool zero
 
 Assembly PacketAssembler::assemble_tx(const HalfQueue& half, uint32_t offset,
                                       const EngineConfig& config) {
-  Packet& packet = context_.candidate.packet;
+  Packet& packet = packets_.candidate();
   const uint32_t available = half.visible - offset;
   RingPointer at = half.current.plus(offset, half.length);
   uint32_t scale = kOne;
@@ -128,7 +128,7 @@ Assembly PacketAssembler::assemble_tx(const HalfQueue& half, uint32_t offset,
 // All sources of a compute packet hold the same number of elements, and there are as many as
 // announced.
 bool PacketAssembler::compute_shape() {
-  Packet& packet = context_.candidate.packet;
+  Packet& packet = packets_.candidate();
   const contract::DmaCompute& op = packet.operation;
   const uint32_t source_size = contract::dtype_size(op.src);
   const uint32_t size = contract::dtype_size(op.dst);
@@ -136,9 +136,10 @@ bool PacketAssembler::compute_shape() {
       op.op > contract::ReduceOp::kMin || op.constant_kind > 2) {
     return false;
   }
-  const uint32_t each = context_.candidate.buffers[0].length;
+  const Buffer* const sources = packets_.candidate_buffers();
+  const uint32_t each = sources[0].length;
   for (uint32_t i = 1; i < packet.sources; ++i) {
-    if (context_.candidate.buffers[i].length != each) return false;
+    if (sources[i].length != each) return false;
   }
   if (each == 0 || each % source_size != 0) return false;
   packet.copies = op.copies;
@@ -149,13 +150,13 @@ bool PacketAssembler::compute_shape() {
 // Leaves of the packet's sources `bytes` bytes after the first `skip`. What is left out becomes
 // empty.
 void PacketAssembler::take_sources(uint32_t skip, uint32_t bytes) {
-  for (uint32_t i = 0; i < context_.candidate.packet.sources; ++i) {
-    Buffer& b = context_.candidate.buffers[i];
-    const uint32_t skipped = std::min(skip, b.length);
-    b.address += skipped;
-    b.length = std::min(b.length - skipped, bytes);
+  Buffer* b = packets_.candidate_buffers();
+  for (const Buffer* const end = b + packets_.candidate().sources; b != end; ++b) {
+    const uint32_t skipped = std::min(skip, b->length);
+    b->address += skipped;
+    b->length = std::min(b->length - skipped, bytes);
     skip -= skipped;
-    bytes -= b.length;
+    bytes -= b->length;
   }
 }
 
@@ -164,7 +165,7 @@ void PacketAssembler::take_sources(uint32_t skip, uint32_t bytes) {
 // each fills its descriptors exactly.
 Assembly PacketAssembler::assemble_rx(const HalfQueue& half, uint32_t offset,
                                       const EngineConfig& config) {
-  Packet& packet = context_.candidate.packet;
+  Packet& packet = packets_.candidate();
   uint32_t left = packet.bytes;
   RingPointer at = half.current.plus(offset, half.length);
   for (uint32_t i = 0; i == 0 || left != 0; ++i, at = at.plus(1, half.length)) {
@@ -191,7 +192,7 @@ Assembly PacketAssembler::assemble_rx(const HalfQueue& half, uint32_t offset,
       context_.log.count("udma", AccessLog::Kind::kUnsupported, "second buffer of a descriptor",
                          false);
     }
-    context_.candidate.buffers.push_back({d.address, length});
+    packets_.add_buffer(d.address, length);
     ++packet.destinations;
     left -= length;
   }
@@ -203,7 +204,7 @@ Assembly PacketAssembler::assemble_rx(const HalfQueue& half, uint32_t offset,
 // at twice the accumulate factor: with factor 1/2 two sources take twice as long as a copy of the
 // result; of small elements it makes so many in a time at most. Its copies are written meanwhile.
 uint64_t PacketAssembler::engine_bytes() const {
-  const Packet& packet = context_.candidate.packet;
+  const Packet& packet = packets_.candidate();
   if (!packet.compute) return packet.bytes;
   const contract::DmaCompute& op = packet.operation;
   if (op.plain()) return packet.bytes;
@@ -224,11 +225,11 @@ uint64_t PacketAssembler::engine_bytes() const {
 // Charges what the buffers of a path occupy.
 void PacketAssembler::charge(SamePath& same) {
   if (same.path == nullptr) return;
-  Candidate& candidate = context_.candidate;
-  for (const Path::Share& share : same.path->shares) {
+  const bool signal = packets_.candidate().signal;
+  for (uint32_t i = 0; i < same.path->shares; ++i) {
+    const Path::Share& share = same.path->share[i];
     const uint64_t bytes = share.times * same.bytes;
-    candidate.charges.add(*share.resource, bytes, 0,
-                          candidate.packet.signal ? bytes / sizeof(uint32_t) : 0);
+    context_.charges.add(*share.resource, bytes, 0, signal ? bytes / sizeof(uint32_t) : 0);
   }
   same = {};
 }
@@ -239,7 +240,7 @@ Space PacketAssembler::look(Buffer& b, Half h, SamePath& same) {
   if (same.path == nullptr || !same.path->holds(b.address, PathCache::kind(domain_, h == kS2m))) {
     charge(same);
     same.path = &context_.paths.find(domain_, b.address, h == kS2m);
-    Packet& packet = context_.candidate.packet;
+    Packet& packet = packets_.candidate();
     base::Ps& latency = h == kM2s ? packet.read_latency : packet.write_latency;
     latency = std::max(latency, same.path->latency);
   }
@@ -247,22 +248,28 @@ Space PacketAssembler::look(Buffer& b, Half h, SamePath& same) {
   const Path& path = *same.path;
   if (b.length > path.left(b.address)) {
     uint64_t offset = 0;
-    if (Memory* memory = context_.fabric.plain(b.address, &offset)) b.set_memory(*memory, offset);
-    if (BusTarget* block = context_.fabric.block(b.address, &offset)) b.set_block(*block, offset);
+    if (Memory* memory = context_.fabric.plain(b.address, &offset)) {
+      b.holder = Holder::kMemory;
+      b.by.memory = memory;
+    } else if (BusTarget* block = context_.fabric.block(b.address, &offset)) {
+      b.holder = Holder::kBlock;
+      b.by.block = block;
+    }
+    b.offset = offset;
     return context_.fabric.reach(b.address, b.length);
   }
-  const uint64_t offset = path.offset + (b.address - path.begin);
-  if (path.memory != nullptr) b.set_memory(*path.memory, offset);
-  if (path.block != nullptr) b.set_block(*path.block, offset);
+  b.holder = path.holder;
+  b.by = path.by;
+  b.offset = path.offset + (b.address - path.begin);
   return path.space;
 }
 
 // Finds accesses of one half that cannot succeed, and signals; charges what can.
 void PacketAssembler::look_at(Half h) {
-  Packet& packet = context_.candidate.packet;
+  Packet& packet = packets_.candidate();
   const bool writes = h == kS2m;
   const uint32_t fault = writes ? s2m_cause::kDataWrite : m2s_cause::kDataRead;
-  Buffer* b = context_.candidate.buffers.data() + (writes ? packet.sources : 0);
+  Buffer* b = packets_.candidate_buffers() + (writes ? packet.sources : 0);
   const Buffer* const end = b + (writes ? packet.destinations : packet.sources);
   SamePath same;
   for (; b != end; ++b) {
@@ -297,13 +304,12 @@ void PacketAssembler::look_at(Half h) {
 
 // Of a packet with all its descriptors. Destinations come first: they tell whether it is a signal.
 Assembly PacketAssembler::judge() {
-  Packet& packet = context_.candidate.packet;
+  Packet& packet = packets_.candidate();
   if (packet.partial) take_sources(0, packet.bytes);
   look_at(kS2m);
   look_at(kM2s);
-  context_.candidate.charges.add(
-      engine_, engine_bytes(),
-      context_.timing.dma_buffer * std::max(packet.sources, packet.destinations));
+  context_.charges.add(engine_, engine_bytes(),
+                       context_.timing.dma_buffer * std::max(packet.sources, packet.destinations));
   if (packet.erroneous()) return Assembly::kError;
   if (packet.unanswered) return Assembly::kUnanswered;
   if (packet.outward) packet.signal = false;  // takes effect when those outside say so
@@ -312,7 +318,7 @@ Assembly PacketAssembler::judge() {
 
 // A signal may be one more than the others: by its size, as nobody has looked at its addresses.
 bool PacketAssembler::fits(const Behind& behind) const {
-  const Packet& packet = context_.candidate.packet;
+  const Packet& packet = packets_.candidate();
   const bool words = packet.bytes <= std::max<uint64_t>(kSignalBytes, kWord * packet.destinations);
   const uint64_t most = context_.timing.dma_burst_packets;
   return !packet.partial && !packet.dmb && behind.packets < most + (words && most != 0 ? 1 : 0);
@@ -324,8 +330,8 @@ Assembly PacketAssembler::assemble(const QueuePair& queue, uint32_t q, const Eng
   const HalfQueue& rx = queue.half[kS2m];
   const bool scheduled = (config.scheduled >> q & 1) != 0 && tx.length != 0 && rx.length != 0;
   if (tx.visible == behind.tx || !scheduled) return Assembly::kNone;
-  context_.candidate.clear();
-  Packet& packet = context_.candidate.packet;
+  context_.charges.clear();
+  Packet& packet = packets_.begin_candidate();
   packet.queue = static_cast<uint8_t>(q);
   packet.generation[kM2s] = tx.generation;
   packet.generation[kS2m] = rx.generation;

@@ -9,6 +9,7 @@
 #include "hw/dma/descriptor_queues.h"
 #include "hw/dma/dma_context.h"
 #include "hw/dma/packet.h"
+#include "hw/dma/packet_list.h"
 
 namespace hw {
 
@@ -52,13 +53,14 @@ struct Behind {
 class PacketAssembler {
  public:
   // `engine`: what the engine itself moves per time; `domain`: where it sits in the fabric.
-  PacketAssembler(DmaContext& context, BandwidthResource& engine, uint32_t domain)
-      : context_(context), engine_(engine), domain_(domain) {}
+  PacketAssembler(DmaContext& context, BandwidthResource& engine, uint32_t domain,
+                  PacketList& packets)
+      : context_(context), engine_(engine), packets_(packets), domain_(domain) {}
 
-  // The packet of a queue as it would start at `at`, in the chip's candidate().
+  // The packet of a queue as it would start at `at`: the candidate of the list, whose charges are
+  // those of the context.
   Assembly assemble(const QueuePair& queue, uint32_t q, const EngineConfig& config,
                     const Behind& behind, base::Ps at);
-  const Candidate& candidate() const { return context_.candidate; }
 
  private:
   // Buffers in a row that lie on one path.
@@ -86,6 +88,7 @@ class PacketAssembler {
 
   DmaContext& context_;
   BandwidthResource& engine_;
+  PacketList& packets_;
   uint32_t domain_;
 };
 
@@ -99,7 +102,6 @@ struct PacketSource {
   Assembly assemble(const Behind& behind, base::Ps at) const {
     return assembler.assemble(queue, q, config, behind, at);
   }
-  const Candidate& candidate() const { return assembler.candidate(); }
 };
 
 }  // namespace hw

@@ -9,7 +9,7 @@ namespace {
 
 bool reads_elided(const Buffer* buffers, const Packet& packet) {
   return std::any_of(buffers, buffers + packet.sources, [](const Buffer& b) {
-    return b.in_memory() && b.memory->elided().overlaps(b.offset, b.length);
+    return b.in_memory() && b.by.memory->elided().overlaps(b.offset, b.length);
   });
 }
 
@@ -35,9 +35,9 @@ void PacketEffects::track_elision(const Buffer* buffers, const Packet& packet, b
     if (!b.in_memory()) {
       read = read || (stale && !elided);
     } else if (stale) {
-      b.memory->elided().add(b.offset, b.length);
+      b.by.memory->elided().add(b.offset, b.length);
     } else {
-      b.memory->elided().remove(b.offset, b.length);
+      b.by.memory->elided().remove(b.offset, b.length);
     }
   }
   context_.counters.elided_reads += read ? 1 : 0;
@@ -122,7 +122,7 @@ bool PacketEffects::read_signal(const Packet& packet, const Buffer* buffers, uin
     const uint64_t n = std::min<uint64_t>(b.length, left);
     if (!mover_.read(b, to, n)) return false;
     elided = elided ||
-             (context_.timing_only && b.in_memory() && b.memory->elided().overlaps(b.offset, n));
+             (context_.timing_only && b.in_memory() && b.by.memory->elided().overlaps(b.offset, n));
     to += n;
     left -= n;
   }
@@ -152,8 +152,8 @@ void PacketEffects::write_signal(const Buffer& target, const uint8_t* from) {
   bool ok = false;
   if (target.in_block()) {
     // Targets only read from the buffer of a write.
-    ok =
-        target.block->access(target.offset, const_cast<uint8_t*>(from), target.length, true, false);
+    ok = target.by.block->access(target.offset, const_cast<uint8_t*>(from), target.length, true,
+                                 false);
     if (ok) ++context_.counters.register_writes;
   } else {
     ok = context_.fabric.write(target.address, {from, target.length});

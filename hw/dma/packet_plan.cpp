@@ -1,6 +1,7 @@
 #include "hw/dma/packet_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace hw {
 
@@ -14,61 +15,22 @@ bool ends_plan(const Packet& packet) {
 void PacketPlan::clear() {
   claim(false);
   packets_.clear();
-  buffers_.clear();
-  scales_.clear();
-  charges_.clear();
   done_ = 0;
 }
 
-PlannedPacket& PacketPlan::add(const Candidate& candidate) {
-  PlannedPacket& added = packets_.extend();
-  added.packet = candidate.packet;
-  added.start = added.end = added.visible = 0;
-  added.first_buffer = static_cast<uint32_t>(buffers_.size());
-  added.scales = static_cast<uint32_t>(scales_.size());
-  added.first_charge = added.charges = 0;
-  buffers_.append(candidate.buffers.data(), candidate.buffers.size());
-  if (candidate.packet.scaled()) scales_.push_back(candidate.scales);
-  return added;
-}
-
-// The packet, with charges of its own.
-void PacketPlan::append(const Candidate& candidate) {
-  PlannedPacket& added = add(candidate);
-  added.first_charge = static_cast<uint32_t>(charges_.size());
-  added.charges = static_cast<uint32_t>(candidate.charges.size());
-  charges_.append(candidate.charges.begin(), candidate.charges.size());
-}
-
-// The packet, on top of what the ones before charge: each resource is reserved once.
-void PacketPlan::join(const Candidate& candidate) {
-  add(candidate);
-  const size_t before = charges_.size();
-  for (size_t i = 0; i < candidate.charges.size(); ++i) {
-    const Charge& c = candidate.charges[i];
-    // Packets of a burst mostly take the same path.
-    size_t same = i;
-    if (same >= before || charges_[same].resource != c.resource) {
-      for (same = 0; same < before && charges_[same].resource != c.resource;) ++same;
-    }
-    if (same == before) {
-      charges_.push_back(c);
-      continue;
-    }
-    charges_[same].bytes += c.bytes;
-    charges_[same].extra += c.extra;
-    charges_[same].signals += c.signals;
-  }
+void PacketPlan::start() {
+  packets_.take_candidate();
+  std::swap(context_.burst, context_.charges);
 }
 
 void PacketPlan::clear_path(base::Ps at) {
-  for (const Charge& c : charges_) {
+  for (const Charge& c : context_.burst) {
     if (Run* run = c.resource->run()) run->yield_to({at, component_, Phase::kStart});
   }
 }
 
 bool PacketPlan::contended(base::Ps at) const {
-  return std::any_of(charges_.begin(), charges_.end(),
+  return std::any_of(context_.burst.begin(), context_.burst.end(),
                      [at](const Charge& c) { return c.resource->state().end > at; });
 }
 
@@ -98,17 +60,18 @@ void PacketPlan::end_next(base::Ps at, QueuePair& queue) {
 void PacketPlan::extend_burst(const PacketSource& source, base::Ps at) {
   Behind behind;
   behind.joins = true;
-  while (!ends_plan(back().packet)) {
-    behind.add(back().packet);
+  while (!ends_plan(packets_.back().packet)) {
+    behind.add(packets_.back().packet);
     if (source.assemble(behind, at) != Assembly::kPacket) break;
-    join(source.candidate());
+    packets_.take_candidate();
+    context_.burst.add(context_.charges);
   }
-  if (size() > 1) clear_path(at);
+  if (packets_.size() > 1) clear_path(at);
 }
 
 void PacketPlan::place_burst(QueuePair& queue, base::Ps at) {
   base::Ps end = 0;
-  for (const Charge& c : charges_) {
+  for (const Charge& c : context_.burst) {
     end = std::max(end, c.resource->commit(at, c.bytes, c.extra, component_));
     c.resource->count_signals(c.signals);
   }
@@ -127,21 +90,24 @@ void PacketPlan::place_burst(QueuePair& queue, base::Ps at) {
 void PacketPlan::place_run(const PacketSource& source, base::Ps at, size_t limit) {
   barrier_before_ = source.queue.barrier_until;
   local_.clear();
+  charges_.clear();
+  charged_.clear();
+  charge(context_.burst);
   Behind behind;
   for (base::Ps t = at;;) {
-    PlannedPacket& planned = back();
+    PlannedPacket& planned = packets_.back();
     base::Ps end = 0;
-    for (uint32_t i = 0; i < planned.charges; ++i) {
-      const Charge& c = charges_[planned.first_charge + i];
+    for (size_t i = first_charge(packets_.size() - 1); i < charges_.size(); ++i) {
+      const Charge& c = charges_[i];
       end = std::max(end, c.resource->advance(local_state(*c.resource), t, c.bytes, c.extra));
     }
     place(planned, source.queue, t, end);
     t = planned.end;
-    if (ends_plan(planned.packet) || size() == limit) break;
+    if (ends_plan(planned.packet) || packets_.size() == limit) break;
     behind.add(planned.packet);
     if (!extend_run(source, behind, t)) break;
   }
-  if (size() > 1) {
+  if (packets_.size() > 1) {
     claim(true);
   } else {
     reserve();
@@ -151,13 +117,20 @@ void PacketPlan::place_run(const PacketSource& source, base::Ps at, size_t limit
 // Takes the next packet into the run, unless its turn comes when the run has ended.
 bool PacketPlan::extend_run(const PacketSource& source, const Behind& behind, base::Ps at) {
   if (source.assemble(behind, at) != Assembly::kPacket) return false;
-  const Candidate& next = source.candidate();
-  if (next.packet.partial || next.packet.outward) return false;
-  for (const Charge& c : next.charges) {
+  const Packet& next = packets_.candidate();
+  if (next.partial || next.outward) return false;
+  for (const Charge& c : context_.charges) {
     if (c.resource->run() != nullptr || local_state(*c.resource).end > at) return false;
   }
-  append(next);
+  packets_.take_candidate();
+  charge(context_.charges);
   return true;
+}
+
+// What the last packet of the run occupies.
+void PacketPlan::charge(const Charges& charges) {
+  charges_.insert(charges_.end(), charges.begin(), charges.end());
+  charged_.push_back(charges_.size());
 }
 
 BandwidthResource::State& PacketPlan::local_state(BandwidthResource& resource) {
@@ -176,10 +149,10 @@ void PacketPlan::claim(bool set) {
 
 // Makes the reservations of all packets that are left, as packet-by-packet execution would.
 void PacketPlan::reserve() {
-  for (const PlannedPacket& p : packets_) {
-    for (uint32_t i = 0; i < p.charges; ++i) {
-      const Charge& c = charges_[p.first_charge + i];
-      c.resource->commit(p.start, c.bytes, c.extra, component_);
+  for (size_t n = 0; n < packets_.size(); ++n) {
+    for (size_t i = first_charge(n); i < charged_[n]; ++i) {
+      const Charge& c = charges_[i];
+      c.resource->commit(packets_[n].start, c.bytes, c.extra, component_);
       c.resource->count_signals(c.signals);
     }
   }
@@ -194,13 +167,14 @@ void PacketPlan::reserve_claimed() {
 bool PacketPlan::yield_to(const EventKey& other, QueuePair& queue) {
   claim(false);
   size_t keep = 1;
-  while (keep < size() && EventKey{packets_[keep].start, component_, Phase::kStart} < other) {
+  while (keep < packets_.size() &&
+         EventKey{packets_[keep].start, component_, Phase::kStart} < other) {
     ++keep;
   }
-  const bool rest = keep < size();
+  const bool rest = keep < packets_.size();
   if (rest) {
     packets_.truncate(keep);
-    queue.visible_at = back().visible;
+    queue.visible_at = packets_.back().visible;
     queue.barrier_until = barrier_before_;
     for (const PlannedPacket& p : packets_) {
       if (p.packet.write_barrier) queue.barrier_until = p.visible;

@@ -14,52 +14,30 @@
 #include <vector>
 
 #include "hw/dma/dma_context.h"
-#include "hw/dma/packet.h"
 #include "hw/dma/packet_assembler.h"
-#include "hw/dma/small_vector.h"
+#include "hw/dma/packet_list.h"
 #include "hw/time/bandwidth.h"
 
 namespace hw {
 
-struct PlannedPacket {
-  Packet packet;
-  base::Ps start = 0;
-  base::Ps end = 0;
-  base::Ps visible = 0;  // when its writes are acknowledged
-  uint32_t first_buffer = 0;
-  uint32_t scales = 0;        // index, of an fma packet
-  uint32_t first_charge = 0;  // of a run
-  uint32_t charges = 0;
-};
-
 class PacketPlan {
  public:
   // `component`: of the events of the engine; `claimer`: who is asked to yield.
-  PacketPlan(DmaContext& context, uint32_t component, Run& claimer)
-      : context_(context), claimer_(claimer), component_(component) {}
+  PacketPlan(DmaContext& context, PacketList& packets, uint32_t component, Run& claimer)
+      : context_(context), packets_(packets), claimer_(claimer), component_(component) {}
   ~PacketPlan() { claim(false); }
   PacketPlan(const PacketPlan&) = delete;
   PacketPlan& operator=(const PacketPlan&) = delete;
 
   void clear();
-  // The first packet.
-  void start_with(const Candidate& first) { append(first); }
-
-  size_t size() const { return packets_.size(); }
-  PlannedPacket& front() { return packets_.front(); }
-  PlannedPacket& back() { return packets_.back(); }
-  const PlannedPacket* begin() const { return packets_.data(); }
-  const PlannedPacket* end() const { return packets_.data() + packets_.size(); }
-  const Buffer* buffers(const PlannedPacket& p) const { return buffers_.data() + p.first_buffer; }
-  const Scales* scales(const PlannedPacket& p) const {
-    return p.packet.scaled() ? &scales_[p.scales] : nullptr;
-  }
+  // With the candidate as the first packet.
+  void start();
   // The next one that has not been performed.
   bool finished() const { return done_ == packets_.size(); }
   PlannedPacket& next() { return packets_[done_]; }
   PlannedPacket& take_next() { return packets_[done_++]; }
 
-  // Runs of others on the path end now.
+  // Runs of others on the path of what is about to start end now.
   void clear_path(base::Ps at);
   // Others have taken something of the path beyond `at`: a run would not get far.
   bool contended(base::Ps at) const;
@@ -87,9 +65,8 @@ class PacketPlan {
     BandwidthResource::State state;
   };
 
-  PlannedPacket& add(const Candidate& candidate);
-  void append(const Candidate& candidate);
-  void join(const Candidate& candidate);
+  void charge(const Charges& charges);
+  size_t first_charge(size_t packet) const { return packet == 0 ? 0 : charged_[packet - 1]; }
   bool extend_run(const PacketSource& source, const Behind& behind, base::Ps at);
   void place(PlannedPacket& planned, QueuePair& queue, base::Ps at, base::Ps end) const;
   BandwidthResource::State& local_state(BandwidthResource& resource);
@@ -97,15 +74,15 @@ class PacketPlan {
   void reserve();
 
   DmaContext& context_;
+  PacketList& packets_;
   Run& claimer_;
   uint32_t component_;
   bool claimed_ = false;         // reservations are not made yet, resources are claimed
   size_t done_ = 0;              // packets whose effect has been performed
   base::Ps barrier_before_ = 0;  // of the queue, when the run was planned
-  SmallVector<PlannedPacket, 3> packets_;
-  SmallVector<Buffer, 14> buffers_;
-  SmallVector<Charge, 8> charges_;
-  std::vector<Scales> scales_;
+  // Of a run: all charges, and how many of them are those of the packets up to each.
+  std::vector<Charge> charges_;
+  std::vector<size_t> charged_;
   std::vector<LocalState> local_;
 };
 

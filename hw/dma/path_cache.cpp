@@ -11,16 +11,13 @@ void PathCache::forget() {
 // A whole memory, else the largest of some aligned blocks around the address that lies in one
 // place, else the byte alone.
 void PathCache::set_range(Path& path, uint64_t address) {
-  path.memory = fabric_.plain(address, &path.offset);
-  if (path.memory != nullptr) {
-    const uint64_t begin = address - path.offset;
-    const uint64_t size = path.memory->size();
-    uint64_t offset = 0;
-    if (fabric_.reach(begin, size) == path.space && fabric_.plain(begin, &offset) == path.memory &&
-        offset == 0) {
+  uint64_t offset = 0;
+  if (Memory* memory = fabric_.plain(address, &offset)) {
+    const uint64_t begin = address - offset;
+    if (fabric_.reach(begin, memory->size()) == path.space &&
+        fabric_.plain(begin, &offset) == memory && offset == 0) {
       path.begin = begin;
-      path.size = size;
-      path.offset = 0;
+      path.size = memory->size();
       return;
     }
   }
@@ -32,25 +29,33 @@ void PathCache::set_range(Path& path, uint64_t address) {
     if (fabric_.reach(begin, size) != path.space) continue;
     path.begin = begin;
     path.size = size;
-    if (path.memory != nullptr) path.memory = fabric_.plain(begin, &path.offset);
     return;
   }
 }
 
 const Path& PathCache::resolve(uint32_t domain, uint64_t address, bool write) {
-  const Space space = fabric_.reach(address, 1);
   Path found;
-  found.space = space;
+  found.space = fabric_.reach(address, 1);
   set_range(found, address);
-  if (space == Space::kRegister) found.block = fabric_.block(found.begin, &found.offset);
+  if (Memory* memory = fabric_.plain(found.begin, &found.offset)) {
+    found.holder = Holder::kMemory;
+    found.by.memory = memory;
+  } else if (found.space == Space::kRegister) {
+    found.by.block = fabric_.block(found.begin, &found.offset);
+    if (found.by.block != nullptr) found.holder = Holder::kBlock;
+  }
   found.kind = kind(domain, write);
   found.latency = write ? fabric_.write_latency(address) : fabric_.read_latency(address);
   scratch_.clear();
   fabric_.path(domain, address, write, 1, scratch_);
-  for (const Charge& of_one : scratch_) found.shares.push_back({of_one.resource, of_one.bytes});
+  found.shares = static_cast<uint16_t>(scratch_.size());
+  found.share = std::make_unique<Path::Share[]>(scratch_.size());
+  for (size_t i = 0; i < scratch_.size(); ++i) {
+    found.share[i] = {scratch_[i].resource, scratch_[i].bytes};
+  }
   const uint32_t bits = found.size >> kLargeBits != 0 ? kLargeBits : kSmallBits;
   // What cannot be reached today may be tomorrow.
-  const bool kept = found.size > 1 && space != Space::kNone && space != Space::kNoLink;
+  const bool kept = found.size > 1 && found.space != Space::kNone && found.space != Space::kNoLink;
   Path& place = kept ? table_[index(address >> bits, found.kind)] : single_;
   place = std::move(found);
   return place;

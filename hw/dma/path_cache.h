@@ -4,28 +4,32 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "hw/dma/packet.h"
 #include "hw/mem/fabric.h"
 
 namespace hw {
 
-// All addresses of a path lie in one place.
-struct Path {
-  uint64_t begin = 0;
-  uint64_t size = 0;
-  uint32_t kind = 0;  // of access: domain of the engine, and direction
-  Space space = Space::kNone;
-  base::Ps latency = 0;
-  Memory* memory = nullptr;    // plain memory behind `begin`
-  BusTarget* block = nullptr;  // or the block with these registers
-  uint64_t offset = 0;         // in it
+// All addresses of a path lie in one place. As long as a line of the host's caches.
+struct alignas(64) Path {
   // What each byte occupies, so many times.
   struct Share {
     BandwidthResource* resource;
     uint64_t times;
   };
-  std::vector<Share> shares;
+
+  uint64_t begin = 0;
+  uint64_t size = 0;
+  uint32_t kind = 0;  // of access: domain of the engine, and direction
+  Holder holder = Holder::kElsewhere;
+  Space space = Space::kNone;
+  uint16_t shares = 0;
+  base::Ps latency = 0;
+  HeldBy by{};
+  uint64_t offset = 0;  // of `begin`, in memory or block
+  std::unique_ptr<Share[]> share;
 
   bool holds(uint64_t address, uint32_t of_kind) const {
     return address - begin < size && kind == of_kind;

@@ -29,7 +29,6 @@ class SmallVector {
   const T* end() const { return data_ + size_; }
   T& operator[](size_t i) { return data_[i]; }
   const T& operator[](size_t i) const { return data_[i]; }
-  T& front() { return data_[0]; }
   T& back() { return data_[size_ - 1]; }
 
   T& push_back(const T& value) {
@@ -37,16 +36,12 @@ class SmallVector {
     data_[size_] = value;
     return data_[size_++];
   }
-  // A further value, whose contents are what was there: the caller sets them all.
-  T& extend() {
+  // Room for a further value, with whatever was there; extend() makes it a part of the list.
+  T& spare() {
     if (size_ == capacity_) grow();
-    return data_[size_++];
+    return data_[size_];
   }
-  void append(const T* from, size_t n) {
-    while (capacity_ - size_ < n) grow();
-    std::memcpy(data_ + size_, from, n * sizeof(T));
-    size_ += n;
-  }
+  void extend() { ++size_; }
   // To at most the present size.
   void truncate(size_t size) { size_ = size; }
   void drop_front(size_t n) {

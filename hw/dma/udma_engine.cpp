@@ -16,7 +16,9 @@ constexpr uint32_t kStreakPerPacket = 16;  // uncontended packets that earn one 
 constexpr uint32_t kMaxStreak = kMaxRun * kStreakPerPacket;
 // Erroneous packets that the engine drops before it fetches again: what prefetch may hold.
 constexpr uint32_t kMaxDropped = 128;
-constexpr size_t kResourceBytes = 128;  // of a resource, what every packet touches
+// What every packet touches of a resource, and of the queues.
+constexpr size_t kResourceBytes = 128;
+constexpr size_t kQueuesBytes = 40;
 }  // namespace
 
 UdmaEngine::UdmaEngine(DmaContext& context, uint32_t index)
@@ -25,8 +27,8 @@ UdmaEngine::UdmaEngine(DmaContext& context, uint32_t index)
       component_(component::id(context.fabric.chip(), component::kDmaEngines, index)),
       queues_(context),
       resource_(context.fabric.name() + ".dma" + std::to_string(index), context.timing.dma_engine),
-      assembler_(context, resource_, context.fabric.domain_of_engine(index)),
-      plan_(context, component_, *this),
+      plan_(context, packets_, component_, *this),
+      assembler_(context, resource_, context.fabric.domain_of_engine(index), packets_),
       effects_(context, *this,
                context.timing_only && index < context.fabric.address_map().compute_engines()) {
   if (context.policy.arbiter) arbiter_ = context.policy.arbiter();
@@ -78,9 +80,9 @@ void UdmaEngine::on_event(const EventKey& key, uint32_t tag, uint64_t argument) 
 
 void UdmaEngine::expect(uint32_t tag, uint64_t argument) {
   if (tag == kTagEffect) return __builtin_prefetch(&context_.deferred[argument]);
-  fetch_lines(&queues_, sizeof queues_ + sizeof config_);
+  fetch_lines(&config_, sizeof config_ + kQueuesBytes);
   fetch_lines(&resource_, kResourceBytes);
-  fetch_lines(&plan_, sizeof plan_);
+  fetch_lines(&packets_, sizeof packets_ + sizeof plan_);
   hints_.fetch();
 }
 
@@ -122,8 +124,8 @@ void UdmaEngine::start(base::Ps at) {
   if (!normal()) return;  // disabled, or an error of what just finished
   uint32_t dropped = 0;
   while (arbitrate(at)) {
-    if (!assembler_.candidate().packet.erroneous()) return plan(at);
-    const Packet packet = assembler_.candidate().packet;
+    if (!packets_.candidate().erroneous()) return plan(at);
+    const Packet packet = packets_.candidate();
     raise(kM2s, packet.errors[kM2s]);
     raise(kS2m, packet.errors[kS2m]);
     if (!normal()) return;
@@ -139,24 +141,27 @@ void UdmaEngine::start(base::Ps at) {
 // A packet with a masked error does nothing but consume its descriptors. The RX descriptors of a
 // packet that failed before they were counted stay.
 void UdmaEngine::drop_erroneous(const Packet& packet) {
+  QueuePair& queue = queues_.at(packet.queue);
   const uint32_t n[2] = {packet.tx_descriptors, packet.rx_descriptors};
   for (Half h : {kM2s, kS2m}) {
     note(h, packet.noted[h]);
-    queues_.consume(packet.queue, h, n[h]);
+    queues_.consume(packet.queue, queue, h, n[h]);
     context_.counters.descriptors += n[h];
   }
-  queues_.at(packet.queue).sent = 0;
+  queue.sent = 0;
+}
+
+uint32_t UdmaEngine::ask_arbiter(uint32_t candidates) {
+  const uint32_t q = arbiter_->next(candidates, last_queue_, config_.service_class.data());
+  if (q < kQueues && (candidates >> q & 1) != 0) return q;
+  throw std::runtime_error(name() + ": the policy for DMA queues chooses queue " +
+                           std::to_string(q) + ", which does not wait");
 }
 
 // Round robin, within the most urgent class of those that wait: the lowest number; unless somebody
 // else's policy says otherwise.
 uint32_t UdmaEngine::next_queue(uint32_t candidates) {
-  if (arbiter_ != nullptr) {
-    const uint32_t q = arbiter_->next(candidates, last_queue_, config_.service_class.data());
-    if (q < kQueues && (candidates >> q & 1) != 0) return q;
-    throw std::runtime_error(name() + ": the policy for DMA queues chooses queue " +
-                             std::to_string(q) + ", which does not wait");
-  }
+  if (arbiter_ != nullptr) return ask_arbiter(candidates);
   if (config_.classes) {
     uint32_t best = 0;
     uint32_t urgent = ~0u;
@@ -222,18 +227,18 @@ size_t UdmaEngine::run_limit() const {
 // path, in a burst otherwise.
 void UdmaEngine::plan(base::Ps at) {
   running_ = true;
-  plan_.start_with(assembler_.candidate());
-  const Packet& first = plan_.front().packet;
-  const uint32_t q = first.queue;
+  plan_.start();
+  const uint32_t q = packets_[0].packet.queue;
+  const bool partial = packets_[0].packet.partial;
   plan_.clear_path(at);
   const bool shared = plan_.contended(at);
   const size_t limit = shared ? 1 : run_limit();
-  const bool more = (shared || limit > 1) && !first.partial && !queues_.others_arrive(q) &&
-                    !other_eligible(q, at);
+  const bool more =
+      (shared || limit > 1) && !partial && !queues_.others_arrive(q) && !other_eligible(q, at);
   const PacketSource source{assembler_, config_, queues_.at(q), q};
   if (more && !shared) {
     plan_.place_run(source, at, limit);
-    streak_ += kStreakPerPacket * static_cast<uint32_t>(plan_.size());
+    streak_ += kStreakPerPacket * static_cast<uint32_t>(packets_.size());
   } else {
     if (more) plan_.extend_burst(source, at);
     plan_.place_burst(source.queue, at);
@@ -241,22 +246,22 @@ void UdmaEngine::plan(base::Ps at) {
   }
   streak_ = std::min(streak_, kMaxStreak);
   uint32_t behind[2] = {};
-  for (const PlannedPacket& p : plan_) {
+  for (const PlannedPacket& p : packets_) {
     if (arbiter_ != nullptr) arbiter_->started(q, p.packet.bytes);
     behind[kM2s] += p.packet.tx_descriptors;
     behind[kS2m] += p.packet.rx_descriptors;
   }
   hints_.remember(source.queue, behind);
   // Trace entries appear when their packet ends.
-  start_at((traced() ? plan_.front() : plan_.back()).end);
+  start_at((traced() ? packets_[0] : packets_.back()).end);
 }
 
 void UdmaEngine::yield_to(const EventKey& other) {
   if (!plan_.claimed()) return;
   streak_ = 0;
-  if (!plan_.yield_to(other, queues_.at(plan_.front().packet.queue))) return;
+  if (!plan_.yield_to(other, queues_.at(packets_[0].packet.queue))) return;
   context_.events.cancel(start_event_);
-  start_at(plan_.back().end);
+  start_at(packets_.back().end);
 }
 
 // Brings everything that software can see up to `now`: packets that have ended are performed.
@@ -287,7 +292,7 @@ void UdmaEngine::finish(base::Ps until) {
 // Whether there is still something to wait for.
 bool UdmaEngine::begin_outward(const PlannedPacket& planned) {
   return effects_.begin_outward(
-      planned.packet, plan_.buffers(planned), plan_.scales(planned), [this](uint32_t number) {
+      planned.packet, packets_.buffers(planned), packets_.scales(planned), [this](uint32_t number) {
         const base::Ps at = context_.events.now() + 1;
         context_.events.schedule(key(at, Phase::kEffect), *this, kTagAnswered, number);
       });
@@ -306,7 +311,8 @@ void UdmaEngine::complete(const PlannedPacket& planned) {
   const RingPointer first = queue.half[kM2s].current;
   const uint32_t n[2] = {packet.tx_descriptors, packet.rx_descriptors};
   for (Half h : {kM2s, kS2m}) {
-    if (queue.half[h].generation == packet.generation[h]) queues_.consume(packet.queue, h, n[h]);
+    if (queue.half[h].generation != packet.generation[h]) continue;
+    queues_.consume(packet.queue, queue, h, n[h]);
   }
   note(kM2s, packet.noted[kM2s]);
   note(kS2m, packet.noted[kS2m]);
@@ -317,18 +323,18 @@ void UdmaEngine::complete(const PlannedPacket& planned) {
   }
   count(planned);
   if (traced() && !packet.partial) post_trace(planned, first, whole);
-  const Buffer* buffers = plan_.buffers(planned);
+  const Buffer* buffers = packets_.buffers(planned);
   if (packet.signal) {
     defer(planned);
   } else if (packet.outward) {
     effects_.end_outward(packet, buffers);
   } else {
-    effects_.move(packet, buffers, plan_.scales(planned));
+    effects_.move(packet, buffers, packets_.scales(planned));
   }
 }
 
 void UdmaEngine::defer(const PlannedPacket& planned) {
-  const uint32_t signal = effects_.defer(planned.packet, plan_.buffers(planned));
+  const uint32_t signal = effects_.defer(planned.packet, packets_.buffers(planned));
   if (signal == PacketEffects::kNoSignal) return;
   effects_.expect_at(signal, context_.events.schedule(key(planned.visible, Phase::kEffect), *this,
                                                       kTagEffect, signal));

@@ -10,8 +10,9 @@
 //
 // This class has the registers (udma_registers.cpp) and decides which queue is next and what
 // happens after errors (udma_engine.cpp). The rest are its parts:
-//   DescriptorQueues  rings, pointers, prefetch        PacketPlan     packets at work, their times
+//   DescriptorQueues  rings, pointers, prefetch        PacketPlan     times of packets at work
 //   PacketAssembler   the next packet of a queue       PacketEffects  data, signals, the outside
+//   PacketList        packets at work, and that one
 // Prefetched descriptors are an event only for an engine that has nothing to do.
 #pragma once
 
@@ -28,6 +29,7 @@
 #include "hw/dma/packet.h"
 #include "hw/dma/packet_assembler.h"
 #include "hw/dma/packet_effects.h"
+#include "hw/dma/packet_list.h"
 #include "hw/dma/packet_plan.h"
 #include "hw/nq/nq_block.h"
 #include "hw/reg/reg_block.h"
@@ -137,6 +139,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>,
   void await_arrival();
   void wake(base::Ps at);
   void start(base::Ps at);
+  uint32_t ask_arbiter(uint32_t candidates);
   uint32_t next_queue(uint32_t candidates);
   Assembly assemble(uint32_t q, base::Ps at);
   bool arbitrate(base::Ps at);
@@ -171,11 +174,12 @@ class UdmaEngine final : public RegBlock<UdmaEngine>,
   uint32_t streak_ = 256;  // packets since the last time a run had to yield
   EventQueue::Id start_event_ = 0;
   CacheHints hints_;
-  DescriptorQueues queues_;
   EngineConfig config_;
+  DescriptorQueues queues_;
   BandwidthResource resource_;
-  PacketAssembler assembler_;
+  PacketList packets_;
   PacketPlan plan_;
+  PacketAssembler assembler_;
   PacketEffects effects_;
   uint32_t noted_[2] = {};  // causes that were set since the last register access
   uint32_t summary_ = 0;    // live inputs of primary group D

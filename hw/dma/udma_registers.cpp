@@ -231,7 +231,7 @@ void UdmaEngine::request_prefetch(uint32_t q, Half h) {
   const bool prefetches = state_[h] == State::kNormal && (config().prefetching[h] >> q & 1) != 0;
   if (!prefetches || !queues_.request(q, h)) return;
   // A run of another queue ends when they arrive; else the end of a packet is early enough.
-  const bool other_runs = running_ && plan_.claimed() && plan_.front().packet.queue != q;
+  const bool other_runs = running_ && plan_.claimed() && packets_[0].packet.queue != q;
   if (other_runs || !normal()) wake(queues_.last_arrival());
   await_arrival();
 }

@@ -173,6 +173,26 @@ class Charges {
     item.extra = extra;
     item.signals = signals;
   }
+  // What others ask for, on top.
+  void add(const Charges& others) {
+    const size_t before = size_;
+    for (size_t i = 0; i < others.size_; ++i) {
+      const Charge& c = others.items_[i];
+      // Packets of a burst mostly take the same path.
+      size_t same = i;
+      if (same >= before || items_[same].resource != c.resource) {
+        for (same = 0; same < before && items_[same].resource != c.resource;) ++same;
+      }
+      if (same == before) {
+        if (size_ == items_.size()) items_.resize(2 * size_ + 1);
+        items_[size_++] = c;
+        continue;
+      }
+      items_[same].bytes += c.bytes;
+      items_[same].extra += c.extra;
+      items_[same].signals += c.signals;
+    }
+  }
   void clear() { size_ = 0; }
   const Charge* begin() const { return items_.data(); }
   const Charge* end() const { return items_.data() + size_; }
