@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -433,9 +434,15 @@ bool uses_devices() {
   return device_opened.load(std::memory_order_relaxed);
 }
 
+// One that has ended and that nobody has reaped yet does not live.
 bool server_alive() {
   const KeepErrno keep;
-  return kill(facts.server_pid, 0) == 0 || errno == EPERM;
+  const auto fd = static_cast<int>(syscall(SYS_pidfd_open, facts.server_pid, 0));
+  if (fd < 0) return kill(facts.server_pid, 0) == 0 || errno == EPERM;
+  pollfd ended = {fd, POLLIN, 0};
+  const bool alive = poll(&ended, 1, 0) == 0;
+  raw_close(fd);
+  return alive;
 }
 
 }  // namespace driver::shim

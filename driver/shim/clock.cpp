@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <stdint.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -76,11 +77,49 @@ int64_t virtual_monotonic(int64_t host) {
   return now > last ? now : last;
 }
 
+// What a clock of the host is ahead of CLOCK_MONOTONIC, as exactly as a few tries can say: the
+// process may be interrupted between looking at one and at the other.
+int64_t look_ahead_of_monotonic(clockid_t clock) {
+  constexpr int64_t kExact = 1000;
+  int64_t best = INT64_MAX;
+  int64_t ahead = 0;
+  for (int tries = 0; tries < 16 && best > kExact; ++tries) {
+    const int64_t before = host_ns(CLOCK_MONOTONIC);
+    const int64_t seen = host_ns(clock);
+    const int64_t passed = host_ns(CLOCK_MONOTONIC) - before;
+    if (passed >= best) continue;
+    best = passed;
+    ahead = seen - before;
+  }
+  return ahead;
+}
+
+// The same at every call, so that all clocks go at one rate and none steps back; looked at anew
+// when somebody has set the host's clock.
+int64_t ahead_of_monotonic(clockid_t clock) {
+  constexpr int64_t kSet = 100000000;  // far more than slewing changes between two looks
+  constexpr size_t kClocks = CLOCK_TAI + 1;
+  static std::atomic<int64_t> known[kClocks];
+  static std::atomic<bool> looked[kClocks];
+  const auto at = static_cast<size_t>(clock);
+  if (looked[at].load(std::memory_order_acquire)) {
+    const int64_t ahead = known[at].load(std::memory_order_relaxed);
+    const int64_t moved = host_ns(clock) - host_ns(CLOCK_MONOTONIC) - ahead;
+    const bool can_be_set =
+        clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE || clock == CLOCK_TAI;
+    if (!can_be_set || (moved < kSet && moved > -kSet)) return ahead;
+  }
+  const int64_t ahead = look_ahead_of_monotonic(clock);
+  known[at].store(ahead, std::memory_order_relaxed);
+  looked[at].store(true, std::memory_order_release);
+  return ahead;
+}
+
 int64_t clock_ns(clockid_t clock) {
   if (!virtual_time() || !wall_clock(clock)) return host_ns(clock);
-  const int64_t host = host_ns(CLOCK_MONOTONIC);
-  const int64_t now = virtual_monotonic(host);
-  return clock == CLOCK_MONOTONIC ? now : host_ns(clock) - (host - now);
+  const int64_t now = virtual_monotonic(host_ns(CLOCK_MONOTONIC));
+  if (clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE) return now;
+  return now + ahead_of_monotonic(clock);
 }
 
 bool machine_busy() {

@@ -157,7 +157,7 @@ TEST_F(Shim, WithoutTheDecoderRegisterWindowsAreReadOnly) {
 TEST_F(Shim, EveryClockSaysTheSame) {
   EXPECT_EQ(scenario("clocks"),
             "gettimeofday 1\ntime 1\nstored 1\ntimespec_get 1\nbase 1\n"
-            "jumped 1 raw 1\ncpu time 1\n");
+            "jumped 1 raw 1\ncpu time 1\nrealtime alike 1 raw alike 1\n");
 }
 
 // Timed out, not early, not late: whether simulated time is behind the host's or ahead of it.

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """Clients and ranks that die: what they held is released and the next one runs. kill_test.py BIN"""
+import ctypes
+import functools
 import os
 import pathlib
 import random
@@ -129,6 +131,21 @@ class Killed(FailureTest):
         self.assert_lines(survivor.out + survivor.err, *COLLECTIVE)
         os.kill(stopped, signal.SIGKILL)
         self.finish(ranks[1])
+
+    def test_machine_that_nobody_reaps(self):
+        """Its clock stood still when it died; those who sleep by it notice, although its number is
+        still taken."""
+        set_child_subreaper = functools.partial(ctypes.CDLL(None).prctl, 36)
+        set_child_subreaper(1)  # the machine becomes a child of this process
+        self.addCleanup(set_child_subreaper, 0)
+        machine = self.up()
+        self.start(tool("soma"), "exec", "--name", "f", "--", tool("nccom-test"), "-r", 2,
+                   "-b", "4mb", "-e", "4mb", "-n", 100000, "allr")
+        sleeper = self.start(tool("soma"), "exec", "--name", "f", "--", "sleep", 4)
+        time.sleep(1.5)
+        os.kill(machine, signal.SIGKILL)
+        self.finish(sleeper, patience=60)
+        self.assertEqual(os.waitpid(machine, 0), (machine, signal.SIGKILL))
 
     def test_rank_that_never_comes(self):
         """Ranks wait for their peers without end (spec/nrt-api.md 10.4), but not against a
