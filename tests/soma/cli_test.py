@@ -141,6 +141,7 @@ class CommandLine(unittest.TestCase):
         self.assert_usage(["describe", "--schedule", "allr", "--lnc", "2"], "--lnc 2")
         self.assert_usage(["describe", "--schedule", "allr", "--algo", "bruck"], "available: ring")
         self.assert_usage(["describe", "--schedule", "allr", "--algo", "hier"], "several nodes")
+        self.assert_usage(["describe", "--schedule", "alltoall", "--in-place"], "in place")
         self.assert_usage(["describe", "--svg", "x"], "--schedule")
         for size in ("-1", "9" * 20, "k"):
             self.assert_usage(["describe", "--schedule", "allr", "--size", size], "--size", size)

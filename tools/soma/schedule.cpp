@@ -140,6 +140,11 @@ base::Status describe(const Configuration& configuration, const ScheduleOptions&
   if (!request) return request.error();
   ccl::ScheduleOptions schedule_options;
   schedule_options.in_place = options.in_place;
+  const bool all_to_all =
+      request->kind == ccl::OpKind::kAllToAll || request->kind == ccl::OpKind::kAllToAllV;
+  if (all_to_all && options.in_place) {  // spec/collectives.md 1.3
+    return base::Error{base::Fault::kUsage, 0, "--in-place", "an all-to-all cannot run in place"};
+  }
   std::string override_text = options.algorithm;
   if (!override_text.empty() && override_text.find(':') == std::string::npos) {
     override_text = options.operation + ":" + override_text;
