@@ -93,6 +93,10 @@ struct RankResources {
 std::vector<uint8_t> serialize(const RankResources& resources);
 base::Result<RankResources> deserialize(const uint8_t* data, size_t size);
 
+// Whether two ranges share a byte.
+constexpr bool overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes) {
+  return a < b + b_bytes && b < a + a_bytes;
+}
 // Whether input and output of a rank share a byte of memory.
 bool tensors_overlap(const OpRequest& request, const RankResources& rank);
 

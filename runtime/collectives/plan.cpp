@@ -12,10 +12,6 @@ base::Error invalid(const std::string& what) {
   return {base::Fault::kUsage, kNrtInvalid, "collectives", what};
 }
 
-bool overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes) {
-  return a < b + b_bytes && b < a + a_bytes;
-}
-
 // A part of a tensor in SBUF lies there as it does on its own.
 bool same_rows(const SbufRows& part, const SbufRows& whole) {
   return part.bytes == whole.bytes && (part.partitions == 1 || part.step == whole.step) &&

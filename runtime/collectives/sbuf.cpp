@@ -8,10 +8,6 @@ namespace {
 
 using contract::tpb::kPartitionStride;
 
-bool overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes) {
-  return a < b + b_bytes && b < a + a_bytes;
-}
-
 // What a tensor covers of one partition after the other.
 struct Cover {
   uint64_t first = 0;  // device address

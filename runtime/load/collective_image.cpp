@@ -113,10 +113,15 @@ class CollectiveImage::Loader {
     queue.service_class = stream_queue.priority;
     queue.s2m.receive = true;
     for (const uint32_t i : sequence) {
-      for (const ccl::EngineRing& ring : lowered_[i].rings) {
+      for (ccl::EngineRing& ring : lowered_[i].rings) {
         if (ring.engine != engine) continue;
         auto& m2s = queue.m2s.period.descriptors;
         auto& s2m = queue.s2m.period.descriptors;
+        if (sequence.size() == 1) {  // large ones are alone, and not copied
+          m2s = std::move(ring.m2s);
+          s2m = std::move(ring.s2m);
+          continue;
+        }
         m2s.insert(m2s.end(), ring.m2s.begin(), ring.m2s.end());
         s2m.insert(s2m.end(), ring.s2m.begin(), ring.s2m.end());
       }

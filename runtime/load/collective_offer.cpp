@@ -11,10 +11,6 @@ namespace {
 
 constexpr uint64_t kChannelAlignment = 64;
 
-bool overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes) {
-  return a < b + b_bytes && b < a + a_bytes;
-}
-
 base::Result<DeviceBuffer> allocate(const Core& core, uint64_t bytes) {
   return DeviceBuffer::allocate(
       core.device_ptr(), bytes,
@@ -65,7 +61,7 @@ base::Result<ccl::RankResources> place_of(const CollectiveContext& c,
     }
   }
   if (op.type == neff::CollectiveType::kSendRecv &&
-      overlap(r.src, op.source_bytes, r.dst, op.destination_bytes)) {
+      ccl::overlap(r.src, op.source_bytes, r.dst, op.destination_bytes)) {
     return error(NRT_INVALID, "Source and destination of SEND_RECV overlap");
   }
   return r;
