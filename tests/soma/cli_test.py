@@ -168,6 +168,18 @@ class CommandLine(unittest.TestCase):
                     self.assertEqual(status, 0, errors)
                     self.check_picture(svg, text)
 
+    def test_policies_that_there_are_not(self):
+        """The machine says so when it is made: to describe it, or to run on it."""
+        platform = json.loads((DATA / "platforms/trn2.48xlarge.json").read_text())
+        with tempfile.TemporaryDirectory() as place:
+            file = pathlib.Path(place) / "p.json"
+            torus = {"type": "torus", "parameters": {"a": 1}}
+            for policies, word in (({"links": "none"}, "'none'"), ({"routing": torus}, "'torus'")):
+                file.write_text(json.dumps(dict(platform, policies=policies)))
+                for command in (["describe", "--hierarchy"], ["run", "--", "true"]):
+                    with self.subTest(policies=policies, command=command):
+                        self.assert_usage([command[0], "--platform", file, *command[1:]], word)
+
     def check_picture(self, svg, text):
         root = ElementTree.parse(svg).getroot()
         self.assertEqual(root.tag, "{http://www.w3.org/2000/svg}svg")

@@ -15,7 +15,7 @@ constexpr std::chrono::milliseconds kPatience{10000};
 
 int fail(const base::Error& error) {
   complain(error.message());
-  return error.fault == base::Fault::kConfig ? kExitUsage : exit_code(error.fault);
+  return start_code(error.fault);
 }
 
 int serve_child(Supervisor& child, Watchdog& watchdog, const std::function<base::Status()>& serve,

@@ -226,7 +226,7 @@ static int print_hierarchy(const Configuration& configuration, bool json) {
   const auto objects = sim::hierarchy(configuration.platform, configuration.timing);
   if (!objects) {
     complain(objects.error().message());
-    return exit_code(objects.error().fault);
+    return start_code(objects.error().fault);
   }
   ordered_json rows = ordered_json::array();
   for (const sim::HierarchyObject& each : *objects) {

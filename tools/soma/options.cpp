@@ -28,6 +28,10 @@ int exit_code(base::Fault fault) {
   return 126;
 }
 
+int start_code(base::Fault fault) {
+  return fault == base::Fault::kConfig ? kExitUsage : exit_code(fault);
+}
+
 base::Result<Configuration> load_configuration(const MachineOptions& options) {
   auto platform = config::load_platform(options.platform);
   if (!platform) return platform.error();

@@ -16,6 +16,7 @@ namespace soma {
 constexpr int kExitUsage = 2;       // the command line, a platform, option or timing name
 constexpr int kExitNotFound = 127;  // as a shell: the command cannot be started
 int exit_code(base::Fault fault);   // 120-126, a failure of the machine
+int start_code(base::Fault fault);  // of a machine that does not start: kExitUsage, or as above
 
 constexpr const char* kDefaultPlatform = "trn1.2xlarge";
 constexpr uint64_t kDefaultTraceLimit = 256 << 20;

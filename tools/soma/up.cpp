@@ -66,7 +66,7 @@ int background(const UpOptions& options, base::UniqueFd parent) {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   const auto refuse = [&](const base::Error& error) {
     tell(error.message());
-    return error.fault == base::Fault::kConfig ? kExitUsage : exit_code(error.fault);
+    return start_code(error.fault);
   };
 
   base::Result<RuntimeDir> directory = RuntimeDir::create_named(options.name);
