@@ -12,7 +12,6 @@ namespace {
 namespace isa = contract::isa;
 using isa::Opcode;
 
-constexpr uint32_t kMaxStreams = 4;       // spec/neff.md 4.4
 constexpr size_t kMaxCommunicators = 16;  // spec/neff.md 4.4, since runtime 2.34.10
 using contract::tpb::kPartitions;
 

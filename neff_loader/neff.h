@@ -33,6 +33,8 @@ using contract::isa::Instruction;
 using contract::isa::ReduceOp;
 
 constexpr unsigned kEngines = contract::isa::kEngines;
+// Of collectives on one core (spec/neff.md 4.4; spec/collectives.md 1.8).
+constexpr uint32_t kMaxStreams = 4;
 
 // ---- Architectures (x_arch, spec/neff.md 2.6.1) ----
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "arch/contract/descriptor.h"
 #include "driver/kernel/dhal.h"
 #include "driver/kernel/registers.h"
 #include "driver/uapi/limits.h"
@@ -37,8 +38,8 @@ struct RingSetup {
 
 class DmaEngines {
  public:
-  static constexpr uint32_t kMinRing = 32;
-  static constexpr uint32_t kMaxRing = (1u << 24) - 16;
+  static constexpr uint32_t kMinRing = contract::ring::kLeast;
+  static constexpr uint32_t kMaxRing = contract::ring::kMost;
 
   DmaEngines(const Dhal& dhal, const Registers& registers);
 

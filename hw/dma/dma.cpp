@@ -126,7 +126,10 @@ NqBlock& Dma::trace_queue(uint32_t e) {
   return queue;
 }
 
-bool Dma::map_windows(const Map& map) const {
+bool Dma::map_windows() {
+  const auto map = [this](uint64_t device, uint64_t size, uint64_t at, const std::string& name) {
+    return context_.fabric.map(device, size, *this, at, name);
+  };
   const AddressMap& address = context_.fabric.address_map();
   const std::string prefix = context_.fabric.name() + ".dma";
   bool ok = true;
@@ -144,12 +147,6 @@ bool Dma::map_windows(const Map& map) const {
                    prefix + ".broadcast" + std::to_string(n));
   }
   return ok;
-}
-
-bool Dma::map_windows() {
-  return map_windows([this](uint64_t device, uint64_t size, uint64_t at, const std::string& name) {
-    return context_.fabric.map(device, size, *this, at, name);
-  });
 }
 
 bool Dma::access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) {

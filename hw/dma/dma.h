@@ -32,11 +32,7 @@ class Dma : public BusTarget {
       AccessLog& log, const Options& options);
   ~Dma() override;
 
-  // Calls map(device, size, base, name) for each register window of the block.
-  using Map =
-      std::function<bool(uint64_t device, uint64_t size, uint64_t base, const std::string& name)>;
-  [[nodiscard]] bool map_windows(const Map& map) const;
-  // Maps them straight into the fabric, without sockets.
+  // Maps all register windows into the fabric; false if one is taken.
   [[nodiscard]] bool map_windows();
 
   bool access(uint64_t offset, uint8_t* data, size_t size, bool write, bool debug) override;

@@ -9,6 +9,7 @@
 #include "contract/regs/sem.h"
 #include "contract/regs/udma.h"
 #include "driver/ndl/ndl.h"
+#include "neff_loader/neff.h"
 #include "runtime/collectives/ccl.h"
 #include "runtime/nrt/log.h"
 #include "runtime/nrt/status.h"
@@ -19,7 +20,6 @@ namespace {
 // Entries of 32 bytes; an execution's own entries are few, a program's NOTIFYs may be many.
 constexpr uint32_t kQueueBytes = 256 * 1024;
 constexpr uint64_t kConstantBytes = 4096;
-constexpr uint32_t kMaxStreams = 4;                // spec/collectives.md 1.8
 constexpr uint64_t kScratchpadPage = 64ull << 20;  // spec/neff.md 3.13
 // Secondary groups A and B of the interrupt block (spec/hw-registers.md 3.9).
 constexpr uint64_t kAbortMaskM2s = 0x3A030;
@@ -159,7 +159,7 @@ base::Status Core::make_constants() {
 }
 
 uint32_t Core::streams() const {
-  return std::min(kMaxStreams, static_cast<uint32_t>(cc_cores_.size()));
+  return std::min(neff::kMaxStreams, static_cast<uint32_t>(cc_cores_.size()));
 }
 
 std::vector<uint32_t> Core::stream_cc(uint32_t stream, uint32_t streams_used) const {

@@ -6,13 +6,13 @@
 #include <tuple>
 
 #include "base/span.h"
+#include "driver/ndl/ndl.h"
 #include "runtime/nrt/status.h"
 
 namespace nrt {
 namespace {
 
 constexpr uint8_t kRecordVersion = 2;
-constexpr uint32_t kMaxDevices = 64;   // of a host (spec/ndl-api.md 3.1)
 constexpr uint32_t kChipsPerSled = 4;  // spec/platforms.md 7.6
 constexpr uint32_t kZNodes = 4;        // spec/platforms.md 7.5
 
@@ -45,7 +45,7 @@ bool plausible(const RankPosition& p) {
   const bool switched = p.fabric == ccl::Fabric::kSwitched;
   return p.fabric <= ccl::Fabric::kGraph && p.lnc >= 1 && p.lnc <= map.max_lnc() &&
          p.nc < map.ncs() && p.nc % p.lnc == 0 && p.core < map.ncs() / p.lnc &&
-         p.chip <= last_chip && p.devices >= 1 && p.devices <= kMaxDevices &&
+         p.chip <= last_chip && p.devices >= 1 && p.devices <= MAX_NEURON_DEVICE_COUNT &&
          p.device < p.devices && p.neighbour_count <= kMaxNeighbours &&
          switched == (p.sleds_per_rack != 0) &&
          p.sleds_per_rack < contract::kMaxChips / kChipsPerSled &&

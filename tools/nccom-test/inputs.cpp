@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "neff_loader/neff.h"
 
 namespace nccom {
 namespace {
@@ -14,7 +15,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kMaxFile = 16u << 20;
-constexpr size_t kMaxStreams = 4;  // spec/neff.md 4.4
 constexpr size_t kMaxParts = 64;
 
 base::Error bad(const std::string& path, const std::string& what) {
@@ -134,7 +134,7 @@ base::Result<std::vector<std::vector<std::string>>> read_streams(const std::stri
       !json["streams"].is_array() || json["streams"].empty()) {
     return bad(path, "expected {\"streams\": [ {...}, ... ]}");
   }
-  if (json["streams"].size() > kMaxStreams) {
+  if (json["streams"].size() > neff::kMaxStreams) {
     return bad(path, std::to_string(json["streams"].size()) + " streams; at most 4");
   }
   std::vector<std::vector<std::string>> out;
