@@ -20,7 +20,6 @@ class SmallVector {
   SmallVector& operator=(const SmallVector&) = delete;
 
   size_t size() const { return size_; }
-  bool empty() const { return size_ == 0; }
   T* data() { return data_; }
   const T* data() const { return data_; }
   T* begin() { return data_; }

@@ -222,6 +222,8 @@ TEST_P(InertWindows, TakeDmaAndAreCounted) {
     b.put(window.bar0, 1);
     EXPECT_EQ(b.get(window.bar0), 0u);
   }
+  const uint64_t behind = b.map().spare_topsp(b.map().spare_topsps()).device;
+  EXPECT_FALSE(fabric.write(behind, {bytes, 4}));
   EXPECT_EQ(log().total(AccessLog::Kind::kUnsupported), 4u * 2 + 4 * 2);
   EXPECT_EQ(log().total(AccessLog::Kind::kUnknown), 0u);
 }

@@ -163,6 +163,33 @@ TEST(DmaLowering, FmaCarriesOneScalePerRunOfEqualScales) {
   EXPECT_EQ(desc::length(queues[0].s2m.descriptors[0].w0), 64u);
 }
 
+TEST(DmaLowering, ConstantsKeepTheirType) {
+  struct Case {
+    neff::DataType type;
+    double value;
+    uint32_t kind;
+    uint32_t bits;
+  };
+  for (const Case& c : {Case{neff::DataType::kFloat32, -1.5, 0, 0xBFC0'0000},
+                        Case{neff::DataType::kInt32, -2, 1, 0xFFFF'FFFE},
+                        Case{neff::DataType::kUint32, 4294967295.0, 2, 0xFFFF'FFFF}}) {
+    neff::DmaElement e = copy_element(flat(64), flat(64));
+    neff::DmaTransfer& t = e.transfers[0];
+    t.op = neff::DmaOp::kMax;
+    t.destination.dtype = c.type;
+    t.sources.assign(2, operand(0, flat(64), c.type));
+    t.constant = c.value;
+    t.constant_dtype = c.type;
+    std::vector<nrt::QueueImage> queues(1);
+    ASSERT_TRUE(nrt::lower_block(context(), {&e}, &queues).ok());
+    const auto op = contract::DmaCompute::unpack(queues[0].m2s.descriptors[0]);
+    EXPECT_EQ(op.op, contract::ReduceOp::kMax);
+    EXPECT_TRUE(op.has_constant);
+    EXPECT_EQ(op.constant_kind, c.kind);
+    EXPECT_EQ(op.constant_bits, c.bits);
+  }
+}
+
 TEST(DmaLowering, WhatIsMissingIsTyped) {
   std::vector<nrt::QueueImage> queues(2);
   neff::DmaElement transpose = copy_element(flat(4), flat(4));
