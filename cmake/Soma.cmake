@@ -16,6 +16,11 @@ target_include_directories(soma_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BI
 target_compile_options(soma_options INTERFACE
   -Wall -Wextra -Werror $<$<COMPILE_LANGUAGE:CXX>:-Wconversion>
   -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+if(CMAKE_UNITY_BUILD)
+  # Sources in batches look like headers to this check; the presets that compile each file alone
+  # keep it.
+  target_compile_options(soma_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+endif()
 if(SOMA_SANITIZE)
   # Without the checks of every access (a third of the time to build): the address sanitizer finds
   # most of these itself, and the fuzzers have them all.
@@ -84,6 +89,7 @@ function(soma_test name)
   cmake_parse_arguments(ARG "PER_CASE" "" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE soma_options GTest::gtest GTest::gmock GTest::gtest_main ${ARG_DEPS})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)  # fixtures share names
   # What is tested is optimised; the tests need not be, and a third of their build time is.
   target_compile_options(${name} PRIVATE ${SOMA_COLD_FLAGS})
   soma_precompile(${name} test)

@@ -125,6 +125,11 @@ const Member* Archive::find(std::string_view name) const {
   return it != by_name.end() && members[*it].name == name ? &members[*it] : nullptr;
 }
 
+std::string directory_of(const std::string& name) {
+  const size_t slash = name.rfind('/');
+  return slash == std::string::npos ? "" : name.substr(0, slash);
+}
+
 base::Result<std::string> safe_name(std::string_view name) {
   const auto bad = [&](const char* why) {
     return violation("V-11", std::string(name), std::string("unsafe member name: ") + why);

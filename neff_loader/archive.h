@@ -35,6 +35,9 @@ struct Archive {
   const Member* find(std::string_view name) const;
 };
 
+// "" if the name has none.
+std::string directory_of(const std::string& name);
+
 // Name without leading "./" and doubled slashes. Rule V-11 for absolute paths and "..".
 base::Result<std::string> safe_name(std::string_view name);
 

@@ -28,11 +28,6 @@ bool is_definition(const std::string& name) {
          name.compare(name.size() - 9, 9, "/def.json") == 0;
 }
 
-std::string directory_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
-}
-
 struct GraphRef {
   std::string name;
   std::string definition;

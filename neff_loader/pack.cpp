@@ -11,13 +11,8 @@
 namespace neff {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 using MemberMap = std::map<std::string, std::vector<uint8_t>>;
-
-std::string directory_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
-}
 
 std::string with_suffix(const std::string& path, const std::string& suffix) {
   const size_t dot = path.rfind('.');
@@ -26,15 +21,15 @@ std::string with_suffix(const std::string& path, const std::string& suffix) {
   return (has_dot ? path.substr(0, dot) : path) + suffix;
 }
 
-Json parse(const std::vector<uint8_t>& bytes) {
+ordered_json parse(const std::vector<uint8_t>& bytes) {
   return base::parse_ordered_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-std::vector<uint8_t> dump(const Json& json) {
+std::vector<uint8_t> dump(const ordered_json& json) {
   return text_bytes(base::json_text(json, 2) + "\n");
 }
 
-std::string text_field(const Json& object, const char* key) {
+std::string text_field(const ordered_json& object, const char* key) {
   const auto it = object.find(key);
   return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
@@ -53,7 +48,7 @@ std::vector<std::string> definitions(const MemberMap& members) {
 
 // Assembles programs of one subgraph that are there only as text.
 base::Status assemble_programs(const std::string& definition, MemberMap* members) {
-  const Json def = parse(members->at(definition));
+  const ordered_json def = parse(members->at(definition));
   if (!def.is_object()) {
     return violation("V-13", definition, "Unable to parse: " + definition + " - 1");
   }
@@ -88,26 +83,26 @@ base::Status assemble_programs(const std::string& definition, MemberMap* members
   return {};
 }
 
-Json default_kelf(const std::vector<std::string>& defs) {
-  Json graphs = Json::array();
+ordered_json default_kelf(const std::vector<std::string>& defs) {
+  ordered_json graphs = ordered_json::array();
   for (const std::string& d : defs)
     graphs.push_back({{"definition", d}, {"name", directory_of(d)}});
   return {{"graphs", graphs}, {"version", "0.5"}};
 }
 
-Json default_info(const Json& def, size_t cores, const PackOptions& options) {
-  Json out = {{"num_tpb", cores}, {"tool_version", options.build_version}};
+ordered_json default_info(const ordered_json& def, size_t cores, const PackOptions& options) {
+  ordered_json out = {{"num_tpb", cores}, {"tool_version", options.build_version}};
   const std::string arch = text_field(def, "x_arch");
   if (!arch.empty()) out["x_arch"] = arch;
-  out["x_features"] = Json::array();
+  out["x_features"] = ordered_json::array();
   return out;
 }
 
-Json default_graph(const Json& def) {
-  Json nodes = Json::array();
-  Json inputs = Json::array();
-  Json outputs = Json::array();
-  Json tensors = Json::array();
+ordered_json default_graph(const ordered_json& def) {
+  ordered_json nodes = ordered_json::array();
+  ordered_json inputs = ordered_json::array();
+  ordered_json outputs = ordered_json::array();
+  ordered_json tensors = ordered_json::array();
   const auto vars = def.find("var");
   for (const char* usage : {"input", "output"}) {
     if (vars == def.end() || !vars->is_object()) break;
@@ -116,7 +111,7 @@ Json default_graph(const Json& def) {
       if (!v.is_object() || text_field(v, "type") != usage) continue;
       (input ? inputs : outputs).push_back(name);
       if (input) nodes.push_back({{"kind", "input"}, {"name", name}});
-      Json t = {{"name", name}, {"usage", input ? "in" : "out"}};
+      ordered_json t = {{"name", name}, {"usage", input ? "in" : "out"}};
       if (v.contains("x_dtype")) t["dtype"] = v["x_dtype"];
       if (v.contains("x_shape")) t["shape"] = v["x_shape"];
       if (v.contains("x_format")) t["format"] = v["x_format"];
@@ -133,7 +128,7 @@ Json default_graph(const Json& def) {
 void add_defaults(const std::vector<std::string>& defs, const PackOptions& options,
                   MemberMap* members) {
   if (defs.empty()) return;
-  const Json def = parse(members->at(defs[0]));
+  const ordered_json def = parse(members->at(defs[0]));
   const bool has_kelf = members->lower_bound("kelf-") != members->end() &&
                         members->lower_bound("kelf-")->first.rfind("kelf-", 0) == 0;
   if (!has_kelf) members->emplace("kelf-0.json", dump(default_kelf(defs)));

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kSchema = "platform.schema.json";
+constexpr const char* kPlatformSchema = "platform.schema.json";
 
 void read(const json& from, ChipModel& chip) {
   from.at("name").get_to(chip.name);
@@ -251,7 +251,7 @@ base::Result<Platform> checked(base::Result<JsonFile> file) {
   const bool own_timing = file->value.is_object() && file->value.contains("timing");
   base::Status merged = add_base(*file, 0);
   if (!merged) return merged.error();
-  base::Status valid = check_schema(*file, kSchema);
+  base::Status valid = check_schema(*file, kPlatformSchema);
   if (!valid) return valid.error();
   Platform platform;
   try {

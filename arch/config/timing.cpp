@@ -11,7 +11,7 @@
 namespace config {
 namespace {
 
-constexpr const char* kSchema = "timing.schema.json";
+constexpr const char* kTimingSchema = "timing.schema.json";
 constexpr size_t kSuggestions = 12;
 constexpr unsigned kMaxBases = 4;
 // Keeps every product of a rate with 2^64 bytes inside 128 bits.
@@ -64,13 +64,13 @@ base::Result<Timing> Timing::parse(std::string file_name, std::string text) {
 }
 
 base::Result<Timing> Timing::load(const std::string& name, unsigned depth) {
-  base::Result<JsonFile> file = read_json("timing file", "timing", name, kSchema);
+  base::Result<JsonFile> file = read_json("timing file", "timing", name, kTimingSchema);
   if (!file) return file.error();
   return parse(std::move(file->name), std::move(file->text), depth);
 }
 
 base::Result<Timing> Timing::parse(std::string file_name, std::string text, unsigned depth) {
-  base::Result<JsonFile> file = parse_json(std::move(file_name), std::move(text), kSchema);
+  base::Result<JsonFile> file = parse_json(std::move(file_name), std::move(text), kTimingSchema);
   if (!file) return file.error();
   Timing timing;
   if (file->value.contains("base")) {

@@ -18,6 +18,11 @@ namespace pcie {
 // 64-bit BARs; v2 only, and BAR4 holds the first part of HBM 0 (the rest is reached by DMA).
 enum class BarLayout : uint8_t { kFull, k32Bit };
 
+// Command register of the standard configuration header.
+constexpr uint32_t kCommand = 4;
+constexpr uint32_t kCommandMemory = 1u << 1;
+constexpr uint32_t kCommandMaster = 1u << 2;
+
 struct Identity {
   uint16_t vendor = 0;  // 0x1D0F
   uint16_t device = 0;  // spec/hw-registers.md 1.1

@@ -1,8 +1,7 @@
 // Everything a driver does differently per generation, as one table each: adding a chip adds a
 // table, never an #if or a comparison elsewhere. Addresses come from the hardware contract; this
 // file holds values and limits. Products are in products.h. Sources: spec/hw-registers.md 1.2, 2.7,
-// 3.2
-// - 3.13, 8, 9.2; spec/driver-ioctl.md 3, 6.3.
+// 3.2 to 3.13, 8, 9.2; spec/driver-ioctl.md 3, 6.3.
 #pragma once
 
 #include <array>
@@ -18,6 +17,12 @@ using contract::Gen;
 // (spec/hw-registers.md 1.2).
 constexpr uint8_t kRevisionQemu = 0xFF;
 constexpr uint8_t kRevisionEmulator = 0xF0;
+
+// What the last descriptor of a host copy writes (spec/hw-registers.md 3.12).
+constexpr uint32_t kCopyMarker = 0xABCD'EF01;
+// spec/driver-ioctl.md 6.3: the further budget of a copy is this many times the bracket of its
+// table.
+constexpr uint64_t kCopyBudgetScale = 100;
 
 struct Dhal {
   contract::AddressMap map{};
@@ -43,7 +48,7 @@ struct Dhal {
   // marker.
   uint32_t copy_estimate_us = 0;
   uint32_t copy_first_delay_cut_us = 0;
-  uint32_t copy_timeout_us = 0;  // times 100
+  uint32_t copy_timeout_us = 0;  // times kCopyBudgetScale
   bool retry_copy_over_reset = false;
   bool zerocopy = false;
 

@@ -8,10 +8,7 @@
 namespace driver {
 namespace {
 
-constexpr uint32_t kMarker = 0xABCD'EF01;  // spec/hw-registers.md 3.12
 constexpr uint64_t kRingBytes = H2tRing::kLength * sizeof(contract::Descriptor);
-// spec/driver-ioctl.md 6.3: the further budget is 100 times the bracket of its table.
-constexpr uint64_t kBudgetScale = 100;
 constexpr uint64_t kPollsPerEstimate = 64;
 
 }  // namespace
@@ -92,7 +89,7 @@ int H2tRing::submit(int context, const Piece* pieces, size_t count) {
   const auto total = static_cast<uint32_t>(count + 1);
   if (used_ + total > kLength) return -ENOMEM;
   Transfer& transfer = contexts_[static_cast<size_t>(context)];
-  base::store(marker_source(context), kMarker);
+  base::store(marker_source(context), kCopyMarker);
   base::store(marker_target(context), uint32_t{0});
   const uint64_t word = words_->pa + static_cast<uint64_t>(context) * 8;
   for (size_t i = 0; i <= count; ++i) {
@@ -119,13 +116,13 @@ H2tRing::Outcome H2tRing::await(int context, bool async) {
   const uint64_t estimate = uint64_t{dhal_.copy_estimate_us} * (descriptors - 1);
   const uint64_t first = async ? 1 : estimate - dhal_.copy_first_delay_cut_us;
   const uint64_t budget_us =
-      (uint64_t{dhal_.copy_timeout_us} * (descriptors - 1) - first) * kBudgetScale;
+      (uint64_t{dhal_.copy_timeout_us} * (descriptors - 1) - first) * kCopyBudgetScale;
   const base::Ps budget = base::us(budget_us) * timeout_factor_;
   const base::Ps period =
       std::max(context_.params.copy_poll_period, base::us(estimate) / kPollsPerEstimate);
   context_.executor.delay(base::us(first));
   for (base::Ps waited = 0; epoch_ == epoch; waited += period) {
-    if (base::load<uint32_t>(marker_target(context)) == kMarker) {
+    if (base::load<uint32_t>(marker_target(context)) == kCopyMarker) {
       used_ -= descriptors;
       return Outcome::kDone;
     }

@@ -11,13 +11,11 @@ namespace {
 namespace desc = contract::desc;
 
 constexpr uint64_t kBlock = 64 * base::kKiB;
-constexpr uint32_t kMarker = 0xABCD'EF01;   // spec/hw-registers.md 3.12
 constexpr uint32_t kSpareDescriptors = 16;  // 3.12: added to what a ring of the driver must hold
 constexpr uint32_t kFirstRingId = 1;
 constexpr uint32_t kQueue = 0;
-// 3.12: first delay, and the part of the usual polling time that is left after it.
+// spec/hw-registers.md 3.12: first delay, and the part of the usual polling time that is left.
 constexpr uint64_t kFirstDelayUs = 10;
-constexpr uint64_t kBudgetScale = 100;
 constexpr uint64_t kBudgetDivisor = 200;
 constexpr uint64_t kPollsPerBudget = 4096;
 
@@ -59,7 +57,7 @@ bool HbmScrub::allocate(Run& run, uint32_t nc, uint32_t descriptors) {
     request.size = uint64_t{ring_length(descriptors)} * sizeof(contract::Descriptor);
     if (memory_.allocate(request, &engine.tx) != 0) return false;
     if (memory_.allocate(request, &engine.rx) != 0) return false;
-    request.size = kBlock + 2 * sizeof kMarker;
+    request.size = kBlock + 2 * sizeof kCopyMarker;
     if (memory_.allocate(request, &engine.scratch) != 0) return false;
   }
   return true;
@@ -98,10 +96,10 @@ uint32_t HbmScrub::build(const Run& run, uint32_t hbm, uint32_t number) {
   }
   put(from, engine.scratch->pa, kBlock, desc::kDmb);
   const uint64_t words = engine.scratch->pa + kBlock;
-  put(words, words + sizeof kMarker, sizeof kMarker, desc::kDmb);
+  put(words, words + sizeof kCopyMarker, sizeof kCopyMarker, desc::kDmb);
   uint8_t* const marker = memory_.host_bytes(*engine.scratch) + kBlock;
-  base::store(marker, kMarker);
-  base::store(marker + sizeof kMarker, uint32_t{0});
+  base::store(marker, kCopyMarker);
+  base::store(marker + sizeof kCopyMarker, uint32_t{0});
   return index;
 }
 
@@ -140,7 +138,7 @@ int HbmScrub::start(uint32_t hbm, uint32_t nc, uint32_t pattern, int32_t tgid) {
 base::Ps HbmScrub::budget() const {
   const uint64_t n = std::max<uint64_t>(memory_.hbm_size() / (kEngines * kBlock), 2);
   const uint64_t bracket = uint64_t{dhal_.copy_timeout_us} * (n - 1) - kFirstDelayUs;
-  return base::us(bracket * kBudgetScale / kBudgetDivisor) * timeout_factor_;
+  return base::us(bracket * kCopyBudgetScale / kBudgetDivisor) * timeout_factor_;
 }
 
 int HbmScrub::wait(uint32_t hbm) {
@@ -154,7 +152,7 @@ int HbmScrub::wait(uint32_t hbm) {
       // Another caller may have collected the run, or the process may have gone.
       if (!runs_[hbm]) return -EPERM;
       const uint8_t* marker = memory_.host_bytes(*runs_[hbm]->engines[k].scratch) + kBlock;
-      if (base::load<uint32_t>(marker + sizeof kMarker) == kMarker) break;
+      if (base::load<uint32_t>(marker + sizeof kCopyMarker) == kCopyMarker) break;
       if (waited >= budget()) {
         ++context_.counters.copy_timeouts;
         result = -EPERM;

@@ -13,9 +13,6 @@
 namespace driver {
 namespace {
 
-constexpr uint32_t kPciCommand = 4;
-constexpr uint32_t kPciCommandMemory = 1u << 1;
-constexpr uint32_t kPciCommandMaster = 1u << 2;
 constexpr uint32_t kPciRevision = 8;
 constexpr uint32_t kRoutingLimit = 64;  // spec/hw-registers.md 1.5
 
@@ -70,10 +67,10 @@ std::string KernelDriver::probe_one(const DevicePlace& place) {
   const bool first = product_ == nullptr;
   if (first) product_ = product;
   if (product->dhal != product_->dhal) return where + ": mixed architectures on one host";
-  uint32_t command = pci.config_read(kPciCommand, 2);
-  pci.config_write(kPciCommand, 2, command | kPciCommandMemory);
-  command = pci.config_read(kPciCommand, 2);
-  pci.config_write(kPciCommand, 2, command | kPciCommandMaster);
+  uint32_t command = pci.config_read(pcie::kCommand, 2);
+  pci.config_write(pcie::kCommand, 2, command | pcie::kCommandMemory);
+  command = pci.config_read(pcie::kCommand, 2);
+  pci.config_write(pcie::kCommand, 2, command | pcie::kCommandMaster);
   const auto revision = static_cast<uint8_t>(pci.config_read(kPciRevision, 1));
   if (first) revision_ = revision;
   auto device = std::make_unique<NeuronDevice>(context_, pci, place.location, *product, revision);

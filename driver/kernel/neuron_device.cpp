@@ -15,9 +15,6 @@ constexpr uint64_t kMemsetBuffer = 64 * base::kKiB;
 constexpr int kRoutingTries = 20;  // spec/hw-registers.md 1.5
 
 // PCI command register (standard configuration header).
-constexpr uint32_t kPciCommand = 4;
-constexpr uint32_t kPciCommandMemory = 1u << 1;
-constexpr uint32_t kPciCommandMaster = 1u << 2;
 
 int register_bar(const Product& product, uint8_t revision) {
   return revision == kRevisionQemu ? product.dhal->qemu_register_bar : 0;
@@ -236,8 +233,8 @@ void NeuronDevice::last_close() {
 }
 
 void NeuronDevice::remove() {
-  const uint32_t command = pci().config_read(kPciCommand, 2);
-  pci().config_write(kPciCommand, 2, command & ~(kPciCommandMaster | kPciCommandMemory));
+  const uint32_t command = pci().config_read(pcie::kCommand, 2);
+  pci().config_write(pcie::kCommand, 2, command & ~(pcie::kCommandMaster | pcie::kCommandMemory));
   notifications_.disable_all();
   state = DeviceState::kInvalid;
   context_.executor.wake(&state);

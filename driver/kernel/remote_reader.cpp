@@ -7,7 +7,6 @@ namespace driver {
 namespace {
 
 constexpr uint32_t kRing = 1024;  // descriptors per half (spec/hw-registers.md 9.3)
-constexpr uint64_t kPage = 4096;
 // The host page: a constant 1, the flag that the second descriptor sets, the data.
 constexpr uint64_t kOne = 0;
 constexpr uint64_t kFlag = 4;
@@ -30,7 +29,7 @@ bool RemoteReader::allocate(Queue& queue) {
   constexpr uint64_t kRingBytes = kRing * sizeof(contract::Descriptor);
   if (queue.tx == 0) queue.tx = arena.allocate(kRingBytes).value_or(0);
   if (queue.rx == 0) queue.rx = arena.allocate(kRingBytes).value_or(0);
-  if (queue.page == 0) queue.page = arena.allocate(kPage).value_or(0);
+  if (queue.page == 0) queue.page = arena.allocate(HostArena::kPage).value_or(0);
   return queue.tx != 0 && queue.rx != 0 && queue.page != 0;
 }
 

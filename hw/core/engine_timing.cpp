@@ -7,7 +7,6 @@ namespace hw {
 
 namespace isa = contract::isa;
 using isa::DataType;
-using isa::Memory;
 using isa::TensorOperand;
 
 namespace {
@@ -25,7 +24,7 @@ bool dynamic(const TensorOperand& t) {
 }
 
 bool in_sbuf(const TensorOperand& t) {
-  return t.memory == Memory::kSbuf;
+  return t.memory == isa::Memory::kSbuf;
 }
 
 }  // namespace

@@ -5,18 +5,6 @@
 namespace ccl {
 namespace {
 
-base::Error invalid(const std::string& what) {
-  return {base::Fault::kUsage, kNrtInvalid, "collectives", what};
-}
-
-base::Error resource(const std::string& what) {
-  return {base::Fault::kResource, kNrtResource, "collectives", what};
-}
-
-base::Error broken(const std::string& what) {
-  return {base::Fault::kInternal, kNrtFailure, "collectives", what};
-}
-
 uint64_t buffer_bytes(const Shape& shape, Buffer buffer) {
   switch (buffer) {
     case Buffer::kInput:

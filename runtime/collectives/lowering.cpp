@@ -25,10 +25,6 @@ using contract::cc_program::Op;
 // Shorter programs stay as they are: a loop costs time per round.
 constexpr size_t kRollAbove = 64;
 
-base::Error resource(const std::string& what) {
-  return {base::Fault::kResource, kNrtResource, "collectives", what};
-}
-
 class Lowering {
  public:
   // The steps are the own rank's and have been checked.
@@ -354,10 +350,6 @@ class Lowering {
   std::vector<uint32_t> taken_;                             // by event: signals of a fifo
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> sent_;  // by rank and event: signals to a fifo
 };
-
-base::Error invalid(const std::string& what) {
-  return {base::Fault::kUsage, kNrtInvalid, "collectives", what};
-}
 
 }  // namespace
 

@@ -8,10 +8,6 @@
 namespace ccl {
 namespace {
 
-base::Error invalid(const std::string& what) {
-  return {base::Fault::kUsage, kNrtInvalid, "collectives", what};
-}
-
 // A part of a tensor in SBUF lies there as it does on its own.
 bool same_rows(const SbufRows& part, const SbufRows& whole) {
   return part.bytes == whole.bytes && (part.partitions == 1 || part.step == whole.step) &&

@@ -8,14 +8,6 @@
 namespace ccl {
 namespace {
 
-base::Error invalid(std::string what) {
-  return {base::Fault::kUsage, kNrtInvalid, "collectives", std::move(what)};
-}
-
-base::Error unsupported(std::string what) {
-  return {base::Fault::kUnsupported, kNrtUnsupported, "collectives", std::move(what)};
-}
-
 uint32_t metadata_rows(const OpRequest& request) {
   if (request.kind == OpKind::kReduceScatterV) return 2;  // counts, displacements
   return request.receive_displacements ? 4 : 3;

@@ -48,6 +48,20 @@ constexpr int kNrtResource = 4;
 constexpr int kNrtTimeout = 5;
 constexpr int kNrtUnsupported = kNrtInvalid;  // spec/collectives.md 1.2: what is absent is refused
 
+// Errors of the library.
+inline base::Error invalid(std::string what) {
+  return {base::Fault::kUsage, kNrtInvalid, "collectives", std::move(what)};
+}
+inline base::Error unsupported(std::string what) {
+  return {base::Fault::kUnsupported, kNrtUnsupported, "collectives", std::move(what)};
+}
+inline base::Error resource(std::string what) {
+  return {base::Fault::kResource, kNrtResource, "collectives", std::move(what)};
+}
+inline base::Error broken(std::string what) {
+  return {base::Fault::kInternal, kNrtFailure, "collectives", std::move(what)};
+}
+
 const char* to_string(OpKind kind);     // "all_reduce", "all_gather", "all_to_all", ...
 const char* to_string(Algorithm algo);  // names of reports: "ring", "mesh", "rdh", "kangaring",
                                         // "hier", "flatring", "tree", "pairwise", "msccl"
@@ -86,6 +100,7 @@ struct OpRequest {
 
 // Lengths and places come from a metadata tensor (spec/collectives.md 1.4).
 bool variable_size(OpKind kind);
+constexpr uint64_t kMetadataWord = sizeof(uint32_t);
 // Its bytes; 0 for other operations.
 uint64_t metadata_bytes(const OpRequest& request, uint32_t ranks);
 

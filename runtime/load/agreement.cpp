@@ -25,9 +25,9 @@ void put(ccl::Blob* blob, const std::vector<uint32_t>& list) {
 }
 
 // Takes what put() wrote; after anything malformed it has failed and gives nothing more.
-class Reader {
+class BlobReader {
  public:
-  explicit Reader(const ccl::Blob& blob) : blob_(blob) {}
+  explicit BlobReader(const ccl::Blob& blob) : blob_(blob) {}
 
   bool complete() const { return !failed_ && at_ == blob_.size(); }
   bool failed() const { return failed_; }
@@ -137,7 +137,7 @@ ccl::Blob encode(const ProgramSummary& summary) {
 }
 
 base::Result<ProgramSummary> decode_summary(const ccl::Blob& blob) {
-  Reader from(blob);
+  BlobReader from(blob);
   ProgramSummary summary;
   const uint32_t operations = from.number();
   for (uint32_t i = 0; i < operations && !from.failed(); ++i) {

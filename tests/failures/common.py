@@ -129,6 +129,14 @@ class FailureTest(unittest.TestCase):
                     continue
         self.fail("no process holds the machine's lock")
 
+    def wait_for_work(self, machine, seconds=0.4):
+        """Until the machine has simulated for so long, which loading alone does not take."""
+        def used():
+            fields = pathlib.Path(f"/proc/{machine}/stat").read_text().rsplit(")", 1)[1].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        begin = used()
+        self.wait_until(lambda: used() >= begin + seconds, "the machine works")
+
     def exec(self, *command, name="f", patience=PATIENCE, **variables):
         return self.command(tool("soma"), "exec", "--name", name, "--", *command,
                             patience=patience, **variables)

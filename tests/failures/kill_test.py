@@ -100,11 +100,11 @@ class Killed(FailureTest):
                 for rank in (0, 1)]
 
     def test_rank_killed_in_the_middle(self):
-        self.up()
+        machine = self.up()
         for victim in (0, 1):
             with self.subTest(victim=victim):
                 ranks = self.two_ranks(free_port(), NEURON_RT_EXEC_TIMEOUT="2")
-                time.sleep(1.5)
+                self.wait_for_work(machine)
                 for rank in ranks:
                     self.assertIsNone(rank.poll(), "the ranks were to run for longer")
                 self.kill_application(ranks[victim])
@@ -120,9 +120,9 @@ class Killed(FailureTest):
                 self.assertEqual(result.code, 0, result)
 
     def test_rank_that_stops_in_the_middle(self):
-        self.up()
+        machine = self.up()
         ranks = self.two_ranks(free_port(), NEURON_RT_EXEC_TIMEOUT="2")
-        time.sleep(1.5)
+        self.wait_for_work(machine)
         children = f"/proc/{ranks[1].pid}/task/{ranks[1].pid}/children"
         stopped = int(pathlib.Path(children).read_text().split()[0])
         os.kill(stopped, signal.SIGSTOP)

@@ -215,7 +215,7 @@ TEST(ScheduleView, ABrokenScheduleIsAnError) {
 }  // namespace
 }  // namespace soma
 
-// The library of the simulation kernel wants it; nothing of it runs.
-extern "C" __attribute__((visibility("default"))) int sc_main(int, char**) {
+// The library of the simulation kernel wants it; nothing of it runs. Weak: sim's may be linked.
+extern "C" __attribute__((weak, visibility("default"))) int sc_main(int, char**) {
   return 0;
 }

@@ -3,10 +3,6 @@
 namespace nccom {
 namespace {
 
-base::Error bad(const std::string& what) {
-  return {base::Fault::kUsage, 2, "", what};
-}
-
 // Blocks of equal length go to all ranks: such sizes are not rounded (spec/tools.md 2.2), unless
 // one size is for all operations.
 base::Status check_blocks(const Options& o) {
@@ -17,22 +13,22 @@ base::Status check_blocks(const Options& o) {
   const uint64_t element = contract::dtype_size(o.dtype.code);
   for (const uint64_t size : size_list(whole)) {
     if (size % (o.group_ranks() * element) == 0) continue;
-    return bad("alltoall: a size of " + std::to_string(size) +
-               " bytes is not divisible by the number of ranks x element size (" +
-               std::to_string(o.group_ranks()) + " x " + std::to_string(element) + ")");
+    return usage("", "alltoall: a size of " + std::to_string(size) +
+                         " bytes is not divisible by the number of ranks x element size (" +
+                         std::to_string(o.group_ranks()) + " x " + std::to_string(element) + ")");
   }
   return {};
 }
 
 base::Status check_shared(const Options& o) {
   if (!o.shared_output || !(o.unique_buffers || o.sbuf)) return {};
-  return bad(std::string("argument --shared-output-buff: not allowed with argument ") +
-             (o.sbuf ? "--sb2sb" : "--unique-buff"));
+  return usage("", std::string("argument --shared-output-buff: not allowed with argument ") +
+                       (o.sbuf ? "--sb2sb" : "--unique-buff"));
 }
 
 base::Status check_in_place(const Options& o) {
   if (!o.in_place || !o.sbuf) return {};
-  return bad("argument --x-in-place: not allowed with argument --sb2sb");
+  return usage("", "argument --x-in-place: not allowed with argument --sb2sb");
 }
 
 base::Status check_slurm(const Options& o) {
@@ -43,7 +39,7 @@ base::Status check_slurm(const Options& o) {
                      : o.slurm_copy            ? "--slurm-use-head-node-neuron-bench"
                                                : nullptr;
   if (name == nullptr) return {};
-  return bad(std::string("argument ") + name + ": only with -S/--slurm-mode");
+  return usage("", std::string("argument ") + name + ": only with -S/--slurm-mode");
 }
 
 }  // namespace
@@ -69,7 +65,7 @@ base::Status check_streams(const std::vector<Options>& streams) {
                        : o.seed != job.seed                       ? "seed"
                                                                   : nullptr;
     if (name == nullptr) continue;
-    return bad(std::string("argument --streams-json: the streams differ in '") + name + "'");
+    return usage("", std::string("argument --streams-json: the streams differ in '") + name + "'");
   }
   return {};
 }

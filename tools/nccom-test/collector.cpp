@@ -17,15 +17,13 @@
 namespace nccom {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr const char* kWhere = "data collector";
 constexpr uint16_t kDefaultPort = 60006;  // spec/tools.md 2.3
 constexpr int kPollMs = 100;
 constexpr int kHelloMs = 5000;           // for the first word of a connection
 constexpr size_t kMaxLine = 256u << 20;  // durations of one step
 
-base::Error bad(const std::string& what) {
+base::Error collector_error(const std::string& what) {
   return {base::Fault::kIo, 1, kWhere, what};
 }
 
@@ -98,11 +96,12 @@ base::Status send_all(int fd, const std::string& text) {
 }
 
 // One stream of one instance's step.
-base::Status append(const Json& stream, Measurement* to) {
+base::Status append(const nlohmann::json& stream, Measurement* to) {
   const auto durations = stream.find("durations");
-  if (durations == stream.end() || !durations->is_array()) return bad("a step without durations");
-  for (const Json& duration : *durations) {
-    if (!duration.is_number_unsigned()) return bad("a duration that is no number");
+  if (durations == stream.end() || !durations->is_array())
+    return collector_error("a step without durations");
+  for (const nlohmann::json& duration : *durations) {
+    if (!duration.is_number_unsigned()) return collector_error("a duration that is no number");
     to->durations_ps.push_back(duration.get<uint64_t>());
   }
   to->algorithm = stream.value("algorithm", "");
@@ -138,8 +137,9 @@ base::Status Collector::meet(pid_t launcher) {
       base::UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (socket.valid()) welcome(std::move(socket));
     } else if (ended) {
-      return bad(std::to_string(instances_.size()) + " of " + std::to_string(job_.nodes) +
-                 " instances have reported; the launcher has ended");
+      return collector_error(std::to_string(instances_.size()) + " of " +
+                             std::to_string(job_.nodes) +
+                             " instances have reported; the launcher has ended");
     }
   }
   listener_.reset();
@@ -155,7 +155,7 @@ void Collector::welcome(base::UniqueFd socket) {
   if (::poll(&wait, 1, kHelloMs) <= 0) return;
   const auto line = next_line(&instance);
   if (!line) return;
-  const Json hello = base::parse_json(*line);
+  const nlohmann::json hello = base::parse_json(*line);
   if (!hello.is_object() || hello.value("token", "") != token_) return;
   instance.rank_start = hello.value("rank_start", 0u);
   instances_.push_back(std::move(instance));
@@ -175,7 +175,8 @@ base::Result<std::string> Collector::next_line(Instance* instance) const {
     const ssize_t n = ::recv(instance->socket.get(), block, sizeof block, 0);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0 || text.size() > kMaxLine) {
-      return bad("the instance of rank " + std::to_string(instance->rank_start) + " has ended");
+      return collector_error("the instance of rank " + std::to_string(instance->rank_start) +
+                             " has ended");
     }
     text.append(block, static_cast<size_t>(n));
   }
@@ -187,14 +188,14 @@ base::Result<std::vector<Measurement>> Collector::measure(const std::vector<uint
   base::Status status;
   for (Instance& instance : instances_) {
     const auto line = next_line(&instance);
-    const Json step = line ? base::parse_json(*line) : Json();
+    const nlohmann::json step = line ? base::parse_json(*line) : nlohmann::json();
     if (!line) {
       status = line.error();
     } else if (step.is_object() && step.contains("error")) {
       status = base::Error{base::Fault::kProgram, 1, "", step.value("error", "")};
     } else if (!step.is_object() || !step.contains("streams") ||
                step["streams"].size() != streams_) {
-      status = bad("a step that is none");
+      status = collector_error("a step that is none");
     } else {
       for (size_t s = 0; s < streams_ && status; ++s) status = append(step["streams"][s], &all[s]);
     }
@@ -213,7 +214,7 @@ base::Result<Reporter> Reporter::connect(const std::string& address, uint32_t ra
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (const int rc = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found); rc != 0) {
-    return bad(host + ": " + ::gai_strerror(rc));
+    return collector_error(host + ": " + ::gai_strerror(rc));
   }
   Reporter reporter;
   for (const addrinfo* at = found; at != nullptr && !reporter.socket_.valid(); at = at->ai_next) {
@@ -224,18 +225,18 @@ base::Result<Reporter> Reporter::connect(const std::string& address, uint32_t ra
   }
   ::freeaddrinfo(found);
   if (!reporter.socket_.valid()) return base::errno_error(kWhere, (host + " " + port).c_str());
-  const Json hello{{"token", token}, {"rank_start", rank_start}};
+  const nlohmann::json hello{{"token", token}, {"rank_start", rank_start}};
   if (base::Status s = send_all(reporter.socket_.get(), base::json_text(hello) + "\n"); !s)
     return s.error();
   return reporter;
 }
 
 base::Status Reporter::send(const base::Result<std::vector<Measurement>>& measured) {
-  Json step;
+  nlohmann::json step;
   if (!measured) {
     step["error"] = measured.error().message();
   } else {
-    step["streams"] = Json::array();
+    step["streams"] = nlohmann::json::array();
     for (const Measurement& m : *measured) {
       step["streams"].push_back({{"algorithm", m.algorithm}, {"durations", m.durations_ps}});
     }

@@ -10,11 +10,10 @@
 namespace nccom {
 namespace {
 
-using Json = nlohmann::json;
 // Core, execution id, stream, operation.
 using Key = std::tuple<uint32_t, uint64_t, uint32_t, uint32_t>;
 
-base::Error bad(const std::string& what) {
+base::Error trace_error(const std::string& what) {
   return {base::Fault::kIo, 1, "system trace", what};
 }
 
@@ -26,16 +25,16 @@ struct Span {
   std::string algorithm;
 };
 
-base::Status add(const Json& event, std::map<Key, Span>* spans) {
+base::Status add(const nlohmann::json& event, std::map<Key, Span>* spans) {
   if (event.value("event_type", "") != "cc_running") return {};
-  const Json data = event.value("data", Json::object());
+  const nlohmann::json data = event.value("data", nlohmann::json::object());
   for (const char* field : {"exec_id", "op_index", "stream", "nc_timestamp_ps"}) {
     if (!data.contains(field) || !data[field].is_number_unsigned()) {
-      return bad(std::string("cc_running event without ") + field);
+      return trace_error(std::string("cc_running event without ") + field);
     }
   }
   if (!event.contains("nc_idx") || !event["nc_idx"].is_number_unsigned()) {
-    return bad("cc_running event without nc_idx");
+    return trace_error("cc_running event without nc_idx");
   }
   Span& span = (*spans)[{event["nc_idx"].get<uint32_t>(), data["exec_id"].get<uint64_t>(),
                          data["stream"].get<uint32_t>(), data["op_index"].get<uint32_t>()}];
@@ -48,7 +47,7 @@ base::Status add(const Json& event, std::map<Key, Span>* spans) {
     span.stopped = true;
     span.stop = time;
   } else {
-    return bad("cc_running event with phase '" + phase + "'");
+    return trace_error("cc_running event with phase '" + phase + "'");
   }
   if (data.contains("algorithm") && data["algorithm"].is_string()) {
     span.algorithm = data["algorithm"].get<std::string>();
@@ -59,14 +58,14 @@ base::Status add(const Json& event, std::map<Key, Span>* spans) {
 }  // namespace
 
 base::Result<std::vector<OpTimes>> parse_events(const std::string& document) {
-  const Json json = base::parse_json(document);
+  const nlohmann::json json = base::parse_json(document);
   if (json.is_discarded() || !json.is_object() || !json.contains("events") ||
       !json["events"].is_array()) {
-    return bad("not a document with an events array");
+    return trace_error("not a document with an events array");
   }
   std::map<Key, Span> spans;
-  for (const Json& event : json["events"]) {
-    if (!event.is_object()) return bad("an event that is no object");
+  for (const nlohmann::json& event : json["events"]) {
+    if (!event.is_object()) return trace_error("an event that is no object");
     if (base::Status status = add(event, &spans); !status) return status.error();
   }
   std::map<uint32_t, std::set<uint64_t>> executions;
@@ -75,8 +74,8 @@ base::Result<std::vector<OpTimes>> parse_events(const std::string& document) {
   for (const auto& [key, span] : spans) {
     const auto& [core, execution, stream, operation] = key;
     if (!span.started || !span.stopped || span.stop < span.start) {
-      return bad("operation " + std::to_string(operation) + " of core " + std::to_string(core) +
-                 " has no complete pair of events");
+      return trace_error("operation " + std::to_string(operation) + " of core " +
+                         std::to_string(core) + " has no complete pair of events");
     }
     const auto& ids = executions[core];
     const auto index = static_cast<uint64_t>(std::distance(ids.begin(), ids.find(execution)));

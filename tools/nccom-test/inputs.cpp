@@ -17,15 +17,11 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kMaxFile = 16u << 20;
 constexpr size_t kMaxParts = 64;
 
-base::Error bad(const std::string& path, const std::string& what) {
-  return {base::Fault::kUsage, 2, path, what};
-}
-
 }  // namespace
 
 base::Result<std::string> read_text(const std::string& path) {
   base::Result<std::string> text = base::read_file(path, kMaxFile);
-  if (!text) return bad(path, text.error().what);
+  if (!text) return usage(path, text.error().what);
   return text;
 }
 
@@ -37,7 +33,7 @@ base::Result<Json> read_variant(const std::string& path, const char* key) {
   if (!text) return text.error();
   Json json = base::parse_ordered_json(*text);
   if (json.is_discarded() || !json.is_object() || !json.contains(key) || !json[key].is_array()) {
-    return bad(path, std::string("expected {\"") + key + "\": [ ... ]}");
+    return usage(path, std::string("expected {\"") + key + "\": [ ... ]}");
   }
   if (json[key].size() != 1) {
     return base::Error{
@@ -51,13 +47,13 @@ base::Result<Json> read_variant(const std::string& path, const char* key) {
 base::Result<RankLists> rank_lists(const std::string& path, const Json& json, uint32_t ranks) {
   RankLists lists;
   const std::string shape = "expected lists of ranks below " + std::to_string(ranks);
-  if (!json.is_array() || json.empty()) return bad(path, shape);
+  if (!json.is_array() || json.empty()) return usage(path, shape);
   for (const Json& entry : json) {
     std::vector<uint32_t>& list = lists.emplace_back();
-    if (!entry.is_array() || entry.empty()) return bad(path, shape);
+    if (!entry.is_array() || entry.empty()) return usage(path, shape);
     for (const Json& rank : entry) {
       if (!rank.is_number_unsigned() || rank.get<uint64_t>() >= ranks) {
-        return bad(path, shape + ", not " + base::json_text(rank));
+        return usage(path, shape + ", not " + base::json_text(rank));
       }
       list.push_back(rank.get<uint32_t>());
     }
@@ -80,7 +76,7 @@ base::Result<std::vector<std::string>> argument_texts(const std::string& path,
     for (const Json& item : value) words.push_back(item.get<std::string>());
     return words;
   }
-  return bad(path, "stream key '" + key + "' holds " + base::json_text(value));
+  return usage(path, "stream key '" + key + "' holds " + base::json_text(value));
 }
 
 }  // namespace
@@ -92,16 +88,16 @@ base::Result<RankLists> read_groups(const std::string& path, uint32_t ranks) {
   if (!lists) return lists.error();
   std::set<uint32_t> seen;
   for (const auto& list : *lists) {
-    if (list.size() != lists->front().size()) return bad(path, "groups of unequal size");
+    if (list.size() != lists->front().size()) return usage(path, "groups of unequal size");
     for (const uint32_t rank : list) {
       if (!seen.insert(rank).second) {
-        return bad(path, "rank " + std::to_string(rank) + " is in two places");
+        return usage(path, "rank " + std::to_string(rank) + " is in two places");
       }
     }
   }
   if (seen.size() != ranks) {
-    return bad(path, "the groups hold " + std::to_string(seen.size()) + " of " +
-                         std::to_string(ranks) + " ranks");
+    return usage(path, "the groups hold " + std::to_string(seen.size()) + " of " +
+                           std::to_string(ranks) + " ranks");
   }
   return lists;
 }
@@ -115,14 +111,14 @@ base::Result<Pairs> read_pairs(const std::string& path, uint32_t ranks) {
   std::set<uint32_t> sources;
   std::set<uint32_t> targets;
   for (const auto& list : *lists) {
-    if (list.size() != 2) return bad(path, "a pair has a source and a target");
+    if (list.size() != 2) return usage(path, "a pair has a source and a target");
     if (!sources.insert(list[0]).second || !targets.insert(list[1]).second) {
-      return bad(path, "pair [" + std::to_string(list[0]) + "," + std::to_string(list[1]) +
-                           "]: a rank is source or target twice");
+      return usage(path, "pair [" + std::to_string(list[0]) + "," + std::to_string(list[1]) +
+                             "]: a rank is source or target twice");
     }
     pairs.emplace_back(list[0], list[1]);
   }
-  if (sources != targets) return bad(path, "the pairs do not form rings");
+  if (sources != targets) return usage(path, "the pairs do not form rings");
   return pairs;
 }
 
@@ -132,15 +128,15 @@ base::Result<std::vector<std::vector<std::string>>> read_streams(const std::stri
   const Json json = base::parse_ordered_json(*text);
   if (json.is_discarded() || !json.is_object() || !json.contains("streams") ||
       !json["streams"].is_array() || json["streams"].empty()) {
-    return bad(path, "expected {\"streams\": [ {...}, ... ]}");
+    return usage(path, "expected {\"streams\": [ {...}, ... ]}");
   }
   if (json["streams"].size() > neff::kMaxStreams) {
-    return bad(path, std::to_string(json["streams"].size()) + " streams; at most 4");
+    return usage(path, std::to_string(json["streams"].size()) + " streams; at most 4");
   }
   std::vector<std::vector<std::string>> out;
   for (const Json& stream : json["streams"]) {
     std::vector<std::string>& arguments = out.emplace_back();
-    if (!stream.is_object()) return bad(path, "a stream is an object of option names");
+    if (!stream.is_object()) return usage(path, "a stream is an object of option names");
     for (const auto& [key, value] : stream.items()) {
       if (value.is_boolean() && !value.get<bool>()) continue;
       const bool own = key == "ops_per_iter" || key == "priority";
@@ -150,7 +146,7 @@ base::Result<std::vector<std::vector<std::string>>> read_streams(const std::stri
            {"--warmup_iters", "--neff_iters", "--neff_warmup_iters"}) {
         if (key == with_line.substr(2)) name = with_line;
       }
-      if (name == "--streams-json") return bad(path, "a stream cannot name another file");
+      if (name == "--streams-json") return usage(path, "a stream cannot name another file");
       arguments.push_back(key == "operation" ? "--x-operation" : name);
       if (value.is_boolean()) continue;
       auto values = argument_texts(path, key, value);
@@ -214,7 +210,7 @@ base::Result<std::vector<std::string>> read_hosts(const std::string& path) {
     std::istringstream words(line);
     for (std::string word; words >> word;) hosts.push_back(word);
   }
-  if (hosts.empty()) return bad(path, "the file names no host");
+  if (hosts.empty()) return usage(path, "the file names no host");
   return hosts;
 }
 

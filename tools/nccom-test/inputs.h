@@ -13,6 +13,11 @@ namespace nccom {
 using RankLists = std::vector<std::vector<uint32_t>>;
 using Pairs = std::vector<std::pair<uint32_t, uint32_t>>;
 
+// Exit code 2; the message is what argparse would print behind "error: ".
+inline base::Error usage(std::string path, std::string what) {
+  return {base::Fault::kUsage, 2, std::move(path), std::move(what)};
+}
+
 // A file of at most 16 MiB.
 base::Result<std::string> read_text(const std::string& path);
 

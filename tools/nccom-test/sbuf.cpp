@@ -11,10 +11,6 @@ namespace {
 
 constexpr uint32_t kPartitions = contract::tpb::kPartitions;
 
-base::Error bad(const std::string& what) {
-  return {base::Fault::kUsage, 2, "", what};
-}
-
 uint64_t count(const SbufShape& shape) {
   return shape.elements * shape.partitions;
 }
@@ -48,15 +44,16 @@ SbufShape joined(const SbufShape& chunk, uint32_t ranks, uint32_t cc_dim) {
 
 base::Status check_size(const char* name, const SbufShape& shape, uint64_t elements) {
   if (count(shape) == elements) return {};
-  return bad(std::string(name) + " of " + text(shape) + " elements; " + std::to_string(elements) +
-             " are needed");
+  return usage("", std::string(name) + " of " + text(shape) + " elements; " +
+                       std::to_string(elements) + " are needed");
 }
 
 }  // namespace
 
 base::Result<SbufShape> parse_shape(const std::string& text) {
-  const base::Error wrong = bad("invalid shape '" + text +
-                                "'; expected [step0,step1][num0,num1], such as [1,1][512,128]");
+  const base::Error wrong =
+      usage("", "invalid shape '" + text +
+                    "'; expected [step0,step1][num0,num1], such as [1,1][512,128]");
   const size_t middle = text.find("][");
   if (middle == std::string::npos) return wrong;
   constexpr uint64_t kMost = 1u << 20;
@@ -76,8 +73,8 @@ base::Result<SbufShape> parse_shape(const std::string& text) {
                        "shape '" + text + "': gaps within a partition (step0) are not supported"};
   }
   if ((values[1][1] - 1) * values[0][1] >= kPartitions) {
-    return bad("shape '" + text + "' needs more than " + std::to_string(kPartitions) +
-               " partitions");
+    return usage(
+        "", "shape '" + text + "' needs more than " + std::to_string(kPartitions) + " partitions");
   }
   SbufShape shape;
   shape.step = static_cast<uint32_t>(values[0][1]);
@@ -111,11 +108,12 @@ base::Result<SbufShapes> sbuf_shapes(const Options& o, uint64_t size) {
   const SbufShape& whole = gather ? shapes.output : shapes.input;
   (gather ? shapes.output_row : shapes.input_row) = chunk.elements;
   if (whole.elements % chunk.elements != 0) {
-    return bad("chunks of " + text(chunk) + " elements do not fit a tensor of " + text(whole));
+    return usage("",
+                 "chunks of " + text(chunk) + " elements do not fit a tensor of " + text(whole));
   }
   if (o.cc_dim.value_or(1) == 0 && whole.partitions != chunk.partitions) {
-    return bad("chunks side by side (--cc-dim 0) have " + std::to_string(chunk.partitions) +
-               " partitions, the whole tensor " + std::to_string(whole.partitions));
+    return usage("", "chunks side by side (--cc-dim 0) have " + std::to_string(chunk.partitions) +
+                         " partitions, the whole tensor " + std::to_string(whole.partitions));
   }
   return shapes;
 }
@@ -127,21 +125,21 @@ base::Status check_sbuf(const Options& o) {
                        : o.cc_dim       ? "--cc-dim"
                                         : nullptr;
     if (name == nullptr) return {};
-    return bad(std::string("argument ") + name + ": only with --sb2sb");
+    return usage("", std::string("argument ") + name + ": only with --sb2sb");
   }
   if (o.operation != Operation::kAllReduce && o.operation != Operation::kAllGather &&
       o.operation != Operation::kReduceScatter) {
-    return bad("argument --sb2sb: only for all_reduce, all_gather and reduce_scatter");
+    return usage("", "argument --sb2sb: only for all_reduce, all_gather and reduce_scatter");
   }
   if (o.parts.size() > 1) {
-    return bad("argument --sb2sb: not allowed with argument --coalesced-cc-size-ratio");
+    return usage("", "argument --sb2sb: not allowed with argument --coalesced-cc-size-ratio");
   }
   if (o.operation == Operation::kReduceScatter && o.cc_dim.value_or(1) == 0) {
-    return bad("argument --cc-dim: reduce_scatter splits along the partitions (1)");
+    return usage("", "argument --cc-dim: reduce_scatter splits along the partitions (1)");
   }
   for (const uint64_t size : size_list(o)) {
     const auto shapes = sbuf_shapes(o, size);
-    if (!shapes) return bad("argument --sb2sb: " + shapes.error().what);
+    if (!shapes) return usage("", "argument --sb2sb: " + shapes.error().what);
   }
   return {};
 }

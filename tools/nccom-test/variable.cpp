@@ -10,16 +10,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-base::Error bad(const std::string& path, const std::string& what) {
-  return {base::Fault::kUsage, 2, path, what};
-}
-
 base::Status read_array(const std::string& path, const std::string& key, const Json& json,
                         std::vector<uint32_t>* to) {
-  if (!json.is_array()) return bad(path, key + " is no list");
+  if (!json.is_array()) return usage(path, key + " is no list");
   for (const Json& value : json) {
     if (!value.is_number_unsigned() || value.get<uint64_t>() > UINT32_MAX) {
-      return bad(path, key + " holds " + base::json_text(value) + "; expected numbers of 32 bits");
+      return usage(path,
+                   key + " holds " + base::json_text(value) + "; expected numbers of 32 bits");
     }
     to->push_back(value.get<uint32_t>());
   }
@@ -27,7 +24,7 @@ base::Status read_array(const std::string& path, const std::string& key, const J
 }
 
 base::Result<RankSizes> read_entry(const std::string& path, const Json& json) {
-  if (!json.is_object()) return bad(path, "an entry is an object of lists");
+  if (!json.is_object()) return usage(path, "an entry is an object of lists");
   RankSizes entry;
   const std::pair<const char*, std::vector<uint32_t>*> arrays[] = {
       {"send_counts", &entry.send_counts},
@@ -37,7 +34,7 @@ base::Result<RankSizes> read_entry(const std::string& path, const Json& json) {
   for (const auto& [key, value] : json.items()) {
     const auto known = std::find_if(std::begin(arrays), std::end(arrays),
                                     [&, &name = key](const auto& a) { return name == a.first; });
-    if (known == std::end(arrays)) return bad(path, "unknown key '" + key + "'");
+    if (known == std::end(arrays)) return usage(path, "unknown key '" + key + "'");
     if (base::Status s = read_array(path, key, value, known->second); !s) return s.error();
   }
   return entry;
@@ -156,7 +153,7 @@ base::Result<Metadata> read_metadata(const std::string& path) {
   const Json json = base::parse_ordered_json(*text);
   if (json.is_discarded() || !json.is_object() || !json.contains("metadata") ||
       !json["metadata"].is_array() || json["metadata"].empty()) {
-    return bad(path, "expected {\"metadata\": [ {...}, ... ]}");
+    return usage(path, "expected {\"metadata\": [ {...}, ... ]}");
   }
   Metadata out;
   for (const Json& entry : json["metadata"]) {

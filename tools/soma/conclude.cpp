@@ -5,13 +5,6 @@
 #include "tools/soma/options.h"
 
 namespace soma {
-namespace {
-
-// With the machine after the program's end; its report may have to wait 2 s for connections that
-// close.
-constexpr std::chrono::milliseconds kPatience{10000};
-
-}  // namespace
 
 int fail(const base::Error& error) {
   complain(error.message());
@@ -21,7 +14,7 @@ int fail(const base::Error& error) {
 int serve_child(Supervisor& child, Watchdog& watchdog, const std::function<base::Status()>& serve,
                 const std::function<void()>& stop, base::Status& status) {
   child.watch([&] {
-    watchdog.arm(kPatience);
+    watchdog.arm(kMachinePatience);
     stop();
   });
   status = serve();

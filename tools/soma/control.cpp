@@ -26,7 +26,7 @@ namespace {
 constexpr size_t kMaxWord = 128;
 constexpr int kBacklog = 16;
 constexpr const char* kAfter = " after ";
-constexpr timeval kPatience{1, 0};  // with a client that connects and says nothing
+constexpr timeval kSilence{1, 0};  // with a client that connects and says nothing
 
 base::Result<base::UniqueFd> unix_socket(const std::string& path, sockaddr_un& address) {
   address = {};
@@ -131,7 +131,7 @@ void ControlServer::loop() {
     if (watched[2].revents != 0) {
       base::UniqueFd connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (!connection.valid() || !same_user(connection.get())) continue;
-      ::setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
+      ::setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &kSilence, sizeof kSilence);
       std::string word = read_to_end(connection.get(), kMaxWord);
       put({std::move(word), std::move(connection)});
     }

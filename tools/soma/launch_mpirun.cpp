@@ -12,15 +12,15 @@
 namespace soma::launch {
 namespace {
 
-constexpr int kError = 1;
+constexpr int kMpirunError = 1;
 constexpr uint32_t kUnlimited = 4096;
 
-int complain(const std::string& what) {
+int mpirun_error(const std::string& what) {
   std::cerr << "mpirun: " << what << "\n";
-  return kError;
+  return kMpirunError;
 }
 
-struct Request {
+struct MpirunRequest {
   uint32_t ranks = 0;     // 0: not given
   uint32_t per_node = 0;  // 0: fill the slots of each node in turn
   bool by_node = false;   // one rank per node in turn
@@ -33,7 +33,7 @@ struct Request {
 };
 
 // "node-0:4,node-1"
-base::Status add_hosts(Request& request, const std::string& list) {
+base::Status add_hosts(MpirunRequest& request, const std::string& list) {
   const auto hosts = expand_hosts(list);
   if (!hosts) return hosts.error();
   for (const std::string& item : *hosts) {
@@ -52,7 +52,7 @@ base::Status add_hosts(Request& request, const std::string& list) {
 }
 
 // Lines "HOST [slots=N] [max_slots=N]", comments behind '#'.
-base::Status read_host_file(Request& request, const std::string& path) {
+base::Status read_host_file(MpirunRequest& request, const std::string& path) {
   std::ifstream file(path);
   if (!file) return base::Error{base::Fault::kUsage, 0, path, "cannot read the list of hosts"};
   for (std::string line; std::getline(file, line);) {
@@ -74,7 +74,7 @@ base::Status read_host_file(Request& request, const std::string& path) {
   return {};
 }
 
-base::Status map_by(Request& request, const std::string& policy) {
+base::Status map_by(MpirunRequest& request, const std::string& policy) {
   if (policy == "node") {
     request.by_node = true;
   } else if (policy.rfind("ppr:", 0) == 0) {
@@ -89,7 +89,7 @@ base::Status map_by(Request& request, const std::string& policy) {
   return {};
 }
 
-void export_variable(Request& request, const std::string& text) {
+void export_variable(MpirunRequest& request, const std::string& text) {
   if (text.find('=') != std::string::npos) {
     request.variables.push_back(text);
   } else if (const char* value = std::getenv(text.c_str())) {
@@ -97,7 +97,7 @@ void export_variable(Request& request, const std::string& text) {
   }
 }
 
-std::vector<Option> options(Request& request) {
+std::vector<Option> mpirun_options(MpirunRequest& request) {
   const auto flag = [](bool& to) {
     return [&to](const std::string&) {
       to = true;
@@ -139,8 +139,8 @@ std::vector<Option> options(Request& request) {
       {{"bind-to", "rank-by", "prefix"}, true, {}}};
 }
 
-base::Status parse(Words& words, Request& request) {
-  std::vector<Option> known = options(request);
+base::Status parse(Words& words, MpirunRequest& request) {
+  std::vector<Option> known = mpirun_options(request);
   known.push_back({{"mca", "gmca"}, true, {}, true});
   return take_options(words, known);
 }
@@ -151,7 +151,7 @@ struct Allocation {
   std::map<uint32_t, uint32_t> slots;
 };
 
-base::Result<Allocation> allocate(const Running& machine, const Request& request) {
+base::Result<Allocation> allocate(const Running& machine, const MpirunRequest& request) {
   Allocation all;
   if (request.hosts.empty()) {
     for (uint32_t node = 0; node < machine.nodes(); ++node) {
@@ -171,7 +171,7 @@ base::Result<Allocation> allocate(const Running& machine, const Request& request
 }
 
 // As many as asked for, else as there are slots; a node without a limit then counts as one.
-uint32_t ranks_wanted(const Request& request, const Allocation& all) {
+uint32_t ranks_wanted(const MpirunRequest& request, const Allocation& all) {
   if (request.ranks != 0) return request.ranks;
   if (request.hosts.empty() && request.per_node == 0) return 1;
   uint32_t wanted = 0;
@@ -182,7 +182,7 @@ uint32_t ranks_wanted(const Request& request, const Allocation& all) {
 }
 
 // The node of every rank, in blocks or in turn.
-base::Result<std::vector<uint32_t>> place(const Running& machine, const Request& request) {
+base::Result<std::vector<uint32_t>> place(const Running& machine, const MpirunRequest& request) {
   const auto all = allocate(machine, request);
   if (!all) return all.error();
   const uint32_t wanted = ranks_wanted(request, *all);
@@ -227,7 +227,7 @@ base::Result<std::vector<uint32_t>> place(const Running& machine, const Request&
   return ranks;
 }
 
-std::vector<Task> tasks_of(const Words& command, const Request& request,
+std::vector<Task> tasks_of(const Words& command, const MpirunRequest& request,
                            const std::vector<uint32_t>& ranks) {
   std::map<uint32_t, uint32_t> sizes;
   for (const uint32_t node : ranks) ++sizes[node];
@@ -268,27 +268,27 @@ std::vector<Task> tasks_of(const Words& command, const Request& request,
 }  // namespace
 
 int mpirun(const Running& machine, Words words) {
-  Request request;
+  MpirunRequest request;
   const base::Status parsed = parse(words, request);
-  if (!parsed) return complain(parsed.error().message());
-  if (words.empty()) return complain("no program given; usage: mpirun [options] PROGRAM ...");
+  if (!parsed) return mpirun_error(parsed.error().message());
+  if (words.empty()) return mpirun_error("no program given; usage: mpirun [options] PROGRAM ...");
   if (std::find(words.begin(), words.end(), ":") != words.end()) {
-    return complain("several programs, separated by ':', are not supported here");
+    return mpirun_error("several programs, separated by ':', are not supported here");
   }
   const auto ranks = place(machine, request);
-  if (!ranks) return complain(ranks.error().message());
+  if (!ranks) return mpirun_error(ranks.error().message());
   const std::vector<Task> tasks = tasks_of(words, request, *ranks);
   TaskGroup group;
   const base::Status started = group.start(tasks);
-  if (!started) return complain(started.error().message());
+  if (!started) return mpirun_error(started.error().message());
   const TaskGroup::Outcome outcome = group.wait(true);
   if (outcome.first == SIZE_MAX) return 0;
   const TaskGroup::End& end = outcome.ends[outcome.first];
   const std::string how = end.signal != 0 ? "was ended by signal " + std::to_string(end.signal)
                                           : "exited with code " + std::to_string(end.code);
   const uint32_t node = (*ranks)[outcome.first];
-  (void)complain("rank " + std::to_string(outcome.first) + " on node " + std::to_string(node) +
-                 " " + how + "; the others were ended");
+  (void)mpirun_error("rank " + std::to_string(outcome.first) + " on node " + std::to_string(node) +
+                     " " + how + "; the others were ended");
   return shell_code(end);
 }
 

@@ -9,14 +9,14 @@
 namespace soma::launch {
 namespace {
 
-constexpr int kError = 1;
+constexpr int kSrunError = 1;
 
-int complain(const std::string& what) {
+int srun_error(const std::string& what) {
   std::cerr << "srun: error: " << what << "\n";
-  return kError;
+  return kSrunError;
 }
 
-struct Request {
+struct SrunRequest {
   uint32_t nodes = 0;  // 0: not given
   uint32_t tasks = 0;
   uint32_t per_node = 0;
@@ -29,7 +29,7 @@ struct Request {
 };
 
 // "ALL,NAME=value", "NONE"
-base::Status export_variables(Request& request, const std::string& list) {
+base::Status export_variables(SrunRequest& request, const std::string& list) {
   request.export_all = list.empty();
   for (size_t at = 0; at < list.size();) {
     const size_t end = std::min(list.find(',', at), list.size());
@@ -46,7 +46,7 @@ base::Status export_variables(Request& request, const std::string& list) {
   return {};
 }
 
-std::vector<Option> options(Request& request) {
+std::vector<Option> srun_options(SrunRequest& request) {
   return {
       {{"N", "nodes"},
        true,
@@ -92,7 +92,7 @@ std::vector<Option> options(Request& request) {
 }
 
 // The nodes of the step, in order; completes the numbers of nodes and tasks.
-base::Result<std::vector<uint32_t>> nodes_of_step(const Running& machine, Request& request) {
+base::Result<std::vector<uint32_t>> nodes_of_step(const Running& machine, SrunRequest& request) {
   std::vector<uint32_t> nodes;
   if (request.hosts.empty()) {
     for (uint32_t node = 0; node < machine.nodes(); ++node) nodes.push_back(node);
@@ -129,7 +129,7 @@ base::Result<std::vector<uint32_t>> nodes_of_step(const Running& machine, Reques
   return nodes;
 }
 
-std::vector<Task> tasks_of(const Running& machine, const Words& command, const Request& request,
+std::vector<Task> tasks_of(const Running& machine, const Words& command, const SrunRequest& request,
                            const std::vector<uint32_t>& nodes) {
   std::string names;
   for (const uint32_t node : nodes) {
@@ -180,15 +180,15 @@ std::vector<Task> tasks_of(const Running& machine, const Words& command, const R
 }  // namespace
 
 int srun(const Running& machine, Words words) {
-  Request request;
-  const base::Status parsed = take_options(words, options(request));
-  if (!parsed) return complain(parsed.error().message());
-  if (words.empty()) return complain("No command given to execute.");
+  SrunRequest request;
+  const base::Status parsed = take_options(words, srun_options(request));
+  if (!parsed) return srun_error(parsed.error().message());
+  if (words.empty()) return srun_error("No command given to execute.");
   const auto nodes = nodes_of_step(machine, request);
-  if (!nodes) return complain(nodes.error().message());
+  if (!nodes) return srun_error(nodes.error().message());
   TaskGroup group;
   const base::Status started = group.start(tasks_of(machine, words, request, *nodes));
-  if (!started) return complain(started.error().message());
+  if (!started) return srun_error(started.error().message());
   int code = 0;
   for (const TaskGroup::End& end : group.wait(request.end_all).ends) {
     code = std::max(code, shell_code(end));

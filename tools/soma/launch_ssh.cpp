@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kSshError = 255;  // of ssh itself; also a command that a signal ended
 
-int complain(const std::string& what) {
+int ssh_error(const std::string& what) {
   std::cerr << "ssh: " << what << "\n";
   return kSshError;
 }
@@ -42,10 +42,10 @@ int real_ssh(const Words& words, const std::string& host) {
     arguments.push_back(nullptr);
     ::execv(candidate.c_str(), arguments.data());
   }
-  return complain("'" + host + "' is not a node of the machine; usage: ssh HOST [COMMAND]");
+  return ssh_error("'" + host + "' is not a node of the machine; usage: ssh HOST [COMMAND]");
 }
 
-std::vector<Option> options(bool& input) {
+std::vector<Option> ssh_options(bool& input) {
   std::vector<Option> known;
   // Identity, port, user and the like: who may log in, and how, is no question here.
   for (const char* name : {"b", "c", "E", "e", "F", "I", "i", "l", "m", "o", "p"}) {
@@ -88,14 +88,14 @@ std::string bare(std::string host) {
 int ssh(const Running& machine, Words words) {
   const Words given = words;
   bool input = true;
-  const std::vector<Option> known = options(input);
+  const std::vector<Option> known = ssh_options(input);
   const std::string host = bare(host_in(words, known));
   if (host.empty()) return real_ssh(given, "");
   const auto node = machine.node_of(host, own_node());
   if (!node) return real_ssh(given, host);
   for (int pass = 0; pass < 2; ++pass) {  // options stand before the host and behind it
     base::Status taken = take_options(words, known);
-    if (!taken) return complain(taken.error().message());
+    if (!taken) return ssh_error(taken.error().message());
     if (pass == 0) words.erase(words.begin());
   }
   const char* shell = std::getenv("SHELL");
@@ -111,7 +111,7 @@ int ssh(const Running& machine, Words words) {
   task.directory = home != nullptr && ::access(home, X_OK) == 0 ? home : "/";
   TaskGroup group;
   const base::Status started = group.start({task});
-  if (!started) return complain(started.error().message());
+  if (!started) return ssh_error(started.error().message());
   const TaskGroup::End end = group.wait(false).ends.front();
   return end.signal != 0 ? kSshError : end.code;
 }

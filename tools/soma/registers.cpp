@@ -28,7 +28,7 @@ using contract::RegInfo;
 using nlohmann::ordered_json;
 
 // Where the instances of a block stand.
-struct Place {
+struct RegisterPlace {
   std::string owner;
   std::vector<contract::Window> windows;
 };
@@ -39,19 +39,19 @@ struct Block {
   const char* source;
   const RegInfo* first;
   const RegInfo* last;
-  std::vector<Place> places;
+  std::vector<RegisterPlace> places;
 };
 
 template <size_t N>
 Block block(const char* name, const char* title, const char* source, const RegInfo (&regs)[N],
-            std::vector<Place> places) {
+            std::vector<RegisterPlace> places) {
   return {name, title, source, std::begin(regs), std::end(regs), std::move(places)};
 }
 
 // `at(k)` for k of `count`, moved on by `offset`.
 template <typename At>
-Place place(const char* owner, uint32_t count, At at, uint64_t offset = 0) {
-  Place p{owner, {}};
+RegisterPlace place(const char* owner, uint32_t count, At at, uint64_t offset = 0) {
+  RegisterPlace p{owner, {}};
   for (uint32_t k = 0; k < count; ++k) {
     contract::Window window = at(k);
     window.device += offset;
@@ -93,7 +93,8 @@ std::vector<Block> blocks(const AddressMap& map) {
   all.push_back(std::move(engine));
   all.push_back(block("cc", c::cc::kTitle, c::cc::kSource, c::cc::kRegs,
                       {place("CC-core", map.topsps(), cc)}));
-  const Place pe = place("NeuronCore", map.ncs(), [&](uint32_t n) { return map.pe_counters(n); });
+  const RegisterPlace pe =
+      place("NeuronCore", map.ncs(), [&](uint32_t n) { return map.pe_counters(n); });
   all.push_back(map.v2() ? block("pe", c::pe_v2::kTitle, c::pe_v2::kSource, c::pe_v2::kRegs, {pe})
                          : block("pe", c::pe_v3::kTitle, c::pe_v3::kSource, c::pe_v3::kRegs, {pe}));
   all.push_back(block("misc", c::misc::kTitle, c::misc::kSource, c::misc::kRegs,
@@ -102,7 +103,7 @@ std::vector<Block> blocks(const AddressMap& map) {
 }
 
 // Known windows that read 0 and ignore writes.
-std::vector<Place> inert_windows(const AddressMap& map) {
+std::vector<RegisterPlace> inert_windows(const AddressMap& map) {
   if (map.v2()) return {};
   return {place("pre-processing block", map.preprocs(), [&](uint32_t p) { return map.preproc(p); }),
           place("CC-core without an index", map.spare_topsps(),
@@ -149,7 +150,7 @@ std::vector<const RegInfo*> rows_of(const Block& block, const AddressMap& map, b
   return rows;
 }
 
-ordered_json to_json(const Place& place) {
+ordered_json to_json(const RegisterPlace& place) {
   ordered_json windows = ordered_json::array();
   for (const contract::Window& window : place.windows) {
     windows.push_back(
@@ -166,7 +167,7 @@ void print_json(const AddressMap& map, bool unsupported) {
   out["blocks"] = ordered_json::array();
   for (const Block& b : blocks(map)) {
     ordered_json places = ordered_json::array();
-    for (const Place& p : b.places) places.push_back(to_json(p));
+    for (const RegisterPlace& p : b.places) places.push_back(to_json(p));
     ordered_json rows = ordered_json::array();
     for (const RegInfo* r : rows_of(b, map, unsupported)) {
       rows.push_back({{"name", r->name},
@@ -187,11 +188,12 @@ void print_json(const AddressMap& map, bool unsupported) {
                              {"registers", std::move(rows)}});
   }
   out["unsupported_windows"] = ordered_json::array();
-  for (const Place& p : inert_windows(map)) out["unsupported_windows"].push_back(to_json(p));
+  for (const RegisterPlace& p : inert_windows(map))
+    out["unsupported_windows"].push_back(to_json(p));
   fmt::print("{}\n", base::json_text(out, 1));
 }
 
-void print_place(const Place& place) {
+void print_place(const RegisterPlace& place) {
   const contract::Window& first = place.windows.front();
   const bool in_bar = first.bar0 != 0 || first.device == 0;
   fmt::print("  {} x {}: first at device {}{}\n", place.windows.size(), place.owner,
@@ -211,7 +213,7 @@ void print_text(const std::string& platform, const AddressMap& map, bool unsuppo
     const auto rows = rows_of(b, map, unsupported);
     if (rows.empty()) continue;
     fmt::print("\n{}: {} [{}]\n", b.name, b.title, b.source);
-    for (const Place& p : b.places) print_place(p);
+    for (const RegisterPlace& p : b.places) print_place(p);
     for (const RegInfo* r : rows) {
       const std::string repeat =
           r->count > 1 ? fmt::format("{} x {}", r->count, hex(r->stride, 1)) : "";
@@ -224,7 +226,7 @@ void print_text(const std::string& platform, const AddressMap& map, bool unsuppo
   const auto windows = inert_windows(map);
   if (windows.empty()) return;
   fmt::print("\nWindows that read 0 and ignore writes:\n");
-  for (const Place& p : windows) print_place(p);
+  for (const RegisterPlace& p : windows) print_place(p);
 }
 
 }  // namespace

@@ -22,22 +22,13 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::array kForwarded{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-constexpr milliseconds kGrace{2000};       // between asking a child to end and killing it
 constexpr milliseconds kOrphanGrace{200};  // the same for what it left behind
 constexpr milliseconds kStep{5};
-constexpr int kSignalBase = 128;  // exit code of a shell for a death by signal
 constexpr int kCannotExec = 127;
 
 // glibc 2.36 has the wrappers; the numbers are the same on every architecture.
 int open_pidfd(pid_t pid) {
   return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-}
-
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> result;
-  for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
-  result.push_back(nullptr);
-  return result;
 }
 
 std::vector<pid_t> children() {
@@ -54,6 +45,13 @@ bool is_executable(const std::string& path) {
 }
 
 }  // namespace
+
+std::vector<char*> exec_words(const std::vector<std::string>& texts) {
+  std::vector<char*> words;
+  for (const std::string& text : texts) words.push_back(const_cast<char*>(text.c_str()));
+  words.push_back(nullptr);
+  return words;
+}
 
 base::Result<std::string> find_program(const std::string& command,
                                        const std::vector<std::string>& environment) {
@@ -112,8 +110,8 @@ base::Status Supervisor::start(const std::vector<std::string>& command,
                                const std::vector<std::string>& environment) {
   base::Result<std::string> program = find_program(command.front(), environment);
   if (!program) return program.error();
-  const std::vector<char*> argv = pointers(command);
-  const std::vector<char*> envp = pointers(environment);
+  const std::vector<char*> argv = exec_words(command);
+  const std::vector<char*> envp = exec_words(environment);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return base::errno_error(command.front().c_str(), "fork");

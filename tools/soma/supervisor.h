@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <thread>
@@ -22,6 +23,14 @@ namespace soma {
 // EACCES.
 base::Result<std::string> find_program(const std::string& command,
                                        const std::vector<std::string>& environment);
+
+// For exec and posix_spawn, as long as `texts` lives.
+std::vector<char*> exec_words(const std::vector<std::string>& texts);
+
+// Exit code of a shell for a death by signal.
+constexpr int kSignalBase = 128;
+// Between asking a child to end and killing it.
+constexpr std::chrono::milliseconds kGrace{2000};
 
 // Up to the hard limit.
 void raise_file_limit();

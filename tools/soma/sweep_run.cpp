@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "tools/soma/supervisor.h"
 #include "tools/soma/text.h"
 
 namespace soma {
@@ -50,9 +51,9 @@ struct Run {
 };
 
 // Ends of children and requests to stop are taken one by one; nothing happens behind our back.
-class Signals {
+class SweepSignals {
  public:
-  Signals() {
+  SweepSignals() {
     ::sigemptyset(&taken_);
     for (const int number : {SIGCHLD, SIGINT, SIGTERM}) ::sigaddset(&taken_, number);
     struct sigaction hang_up = {};
@@ -61,9 +62,9 @@ class Signals {
     ::signal(SIGCHLD, SIG_DFL);  // ignored, children would end unseen
     ::pthread_sigmask(SIG_BLOCK, &taken_, &previous_);
   }
-  ~Signals() { ::pthread_sigmask(SIG_SETMASK, &previous_, nullptr); }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
+  ~SweepSignals() { ::pthread_sigmask(SIG_SETMASK, &previous_, nullptr); }
+  SweepSignals(const SweepSignals&) = delete;
+  SweepSignals& operator=(const SweepSignals&) = delete;
   int wait() const {
     int number = 0;
     return ::sigwait(&taken_, &number) == 0 ? number : SIGCHLD;
@@ -84,16 +85,10 @@ base::Result<pid_t> start(const SweepCommand& command, int log, const sigset_t& 
   ::posix_spawnattr_init(&attributes);
   ::posix_spawnattr_setsigmask(&attributes, &signals);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  const auto pointers = [](const std::vector<std::string>& words) {
-    std::vector<char*> out;
-    for (const std::string& word : words) out.push_back(const_cast<char*>(word.c_str()));
-    out.push_back(nullptr);
-    return out;
-  };
   pid_t pid = 0;
   const int failed =
       ::posix_spawn(&pid, command.words[0].c_str(), &actions, &attributes,
-                    pointers(command.words).data(), pointers(command.environment).data());
+                    exec_words(command.words).data(), exec_words(command.environment).data());
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) {
@@ -244,7 +239,7 @@ class Pool {
   }
 
   const SweepOptions& o_;
-  Signals signals_;
+  SweepSignals signals_;
   std::string bin_;
   std::vector<Point> points_;
   std::function<void()> changed_;

@@ -19,18 +19,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::array kForwarded{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT};
-constexpr milliseconds kGrace{2000};  // between asking tasks to end and killing them
+constexpr std::array kPassedOn{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT};
 constexpr size_t kMaxLine = 64 * 1024;
-constexpr int kSignalBase = 128;
 constexpr int kCannotRun = 127;
-
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> result;
-  for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
-  result.push_back(nullptr);
-  return result;
-}
 
 void write_all(int fd, const std::string& text) {
   for (size_t at = 0; at < text.size();) {
@@ -48,7 +39,7 @@ int shell_code(const TaskGroup::End& end) {
 
 TaskGroup::TaskGroup() {
   ::sigemptyset(&signals_);
-  for (const int signal : kForwarded) ::sigaddset(&signals_, signal);
+  for (const int signal : kPassedOn) ::sigaddset(&signals_, signal);
   ::pthread_sigmask(SIG_BLOCK, &signals_, &previous_);
   signal_fd_ = base::UniqueFd(::signalfd(-1, &signals_, SFD_CLOEXEC | SFD_NONBLOCK));
 }
@@ -83,8 +74,8 @@ base::Status TaskGroup::start_one(const Task& task) {
     outputs[i] = base::UniqueFd(ends[1]);
   }
   const base::UniqueFd null(task.reads_input ? -1 : ::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  const std::vector<char*> argv = pointers(task.command);
-  const std::vector<char*> envp = pointers(task.environment);
+  const std::vector<char*> argv = exec_words(task.command);
+  const std::vector<char*> envp = exec_words(task.environment);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return base::errno_error(name.c_str(), "fork");

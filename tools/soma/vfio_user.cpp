@@ -40,9 +40,6 @@ using driver::qemu::VfioUser;
 using driver::qemu::VfioUserServer;
 using driver::qemu::vfio::ClientMemory;
 
-// With the machine after a signal; a DMA that waits for a client takes 2 s.
-constexpr std::chrono::milliseconds kPatience{10000};
-
 // SIGINT and SIGTERM, seen from a thread of its own: the kernel thread may be anywhere.
 class Signals {
  public:
@@ -91,14 +88,14 @@ void raise_descriptor_limit() {
 }
 
 // Where a served device listens or, without a path, the connected socket that it is given.
-struct Place {
+struct Listener {
   size_t chip = 0;
   std::string path;
   int fd = -1;
 };
-using Places = std::vector<Place>;
+using Listeners = std::vector<Listener>;
 
-base::Result<Places> find_places(const VfioUserOptions& options, size_t chips) {
+base::Result<Listeners> find_listeners(const VfioUserOptions& options, size_t chips) {
   const auto refuse = [](const char* option, std::string why) {
     return base::Error{base::Fault::kConfig, 0, option, std::move(why)};
   };
@@ -118,19 +115,19 @@ base::Result<Places> find_places(const VfioUserOptions& options, size_t chips) {
   } else if (options.socket.empty()) {
     return refuse("vfio-user", "needs --socket PATH or --fd NUMBER");
   }
-  if (one) return Places{{options.device.value_or(0), options.socket, options.fd.value_or(-1)}};
-  Places all;
+  if (one) return Listeners{{options.device.value_or(0), options.socket, options.fd.value_or(-1)}};
+  Listeners all;
   for (size_t chip = 0; chip < chips; ++chip) {
     all.push_back({chip, fmt::format("{}.{}", options.socket, chip)});
   }
   return all;
 }
 
-std::string ready_line(const std::string& platform, const Places& places) {
-  if (places.front().path.empty()) return platform + " ready\n";
-  const std::string& first = places.front().path;
+std::string ready_line(const std::string& platform, const Listeners& listeners) {
+  if (listeners.front().path.empty()) return platform + " ready\n";
+  const std::string& first = listeners.front().path;
   return fmt::format("{} ready at {}\n", platform,
-                     places.size() == 1 ? first : first + " to " + places.back().path);
+                     listeners.size() == 1 ? first : first + " to " + listeners.back().path);
 }
 
 // A memory for each device of the machine.
@@ -150,21 +147,21 @@ class Memories {
   std::vector<std::unique_ptr<ClientMemory>> owned_;
 };
 
-base::Result<std::vector<std::unique_ptr<FrontEnd>>> open_front_ends(const Places& places,
+base::Result<std::vector<std::unique_ptr<FrontEnd>>> open_front_ends(const Listeners& listeners,
                                                                      sim::AttachedMachine& machine,
                                                                      Memories& memories) {
   std::vector<std::unique_ptr<FrontEnd>> result;
-  for (const Place& place : places) {
-    pcie::Device& device = machine.device(place.chip);
-    if (place.path.empty()) {
+  for (const Listener& listener : listeners) {
+    pcie::Device& device = machine.device(listener.chip);
+    if (listener.path.empty()) {
       result.push_back(
-          std::make_unique<VfioUser>(device, memories[place.chip], base::UniqueFd(place.fd)));
+          std::make_unique<VfioUser>(device, memories[listener.chip], base::UniqueFd(listener.fd)));
       continue;
     }
-    const auto tell = [path = place.path](const base::Error& error) {
+    const auto tell = [path = listener.path](const base::Error& error) {
       complain(fmt::format("{}: {}", path, error.message()));
     };
-    auto server = VfioUserServer::listen({place.path, device, memories[place.chip], tell});
+    auto server = VfioUserServer::listen({listener.path, device, memories[listener.chip], tell});
     if (!server) return server.error();
     result.push_back(std::move(*server));
   }
@@ -172,22 +169,22 @@ base::Result<std::vector<std::unique_ptr<FrontEnd>>> open_front_ends(const Place
 }
 
 // Serves until a signal, the end of the only client, or a failure.
-int serve(sim::AttachedMachine& machine, const VfioUserOptions& options, const Places& places,
+int serve(sim::AttachedMachine& machine, const VfioUserOptions& options, const Listeners& listeners,
           std::vector<std::unique_ptr<FrontEnd>> front_ends, Instruments& instruments,
           Signals& signals) {
   // The simulation thread, which owns everything, may not answer any more.
-  Watchdog watchdog([&places] {
+  Watchdog watchdog([&listeners] {
     complain("the machine does not come to an end; killed, without a report");
-    for (const Place& place : places) {
-      if (!place.path.empty()) ::unlink(place.path.c_str());
+    for (const Listener& listener : listeners) {
+      if (!listener.path.empty()) ::unlink(listener.path.c_str());
     }
     ::_exit(exit_code(base::Fault::kInternal));
   });
   signals.watch([&] {
-    watchdog.arm(kPatience);
+    watchdog.arm(kMachinePatience);
     machine.stop();
   });
-  fmt::print("{}", ready_line(options.machine.platform, places));
+  fmt::print("{}", ready_line(options.machine.platform, listeners));
   std::fflush(stdout);
   std::vector<FrontEnd*> hosts;
   for (const auto& each : front_ends) hosts.push_back(each.get());
@@ -204,8 +201,8 @@ int vfio_user(const VfioUserOptions& options) {
   raise_descriptor_limit();
   auto configuration = load_configuration(options.machine);
   if (!configuration) return fail(configuration.error());
-  const auto places = find_places(options, configuration->platform.chips.size());
-  if (!places) return fail(places.error());
+  const auto listeners = find_listeners(options, configuration->platform.chips.size());
+  if (!listeners) return fail(listeners.error());
   const auto revision = pci_revision(options.revision);
   if (!revision) return fail(revision.error());
 
@@ -222,9 +219,9 @@ int vfio_user(const VfioUserOptions& options) {
   params.logger = &instruments.logger();
   auto machine = sim::AttachedMachine::create(std::move(params));
   if (!machine) return fail(machine.error());
-  auto front_ends = open_front_ends(*places, **machine, memories);
+  auto front_ends = open_front_ends(*listeners, **machine, memories);
   if (!front_ends) return fail(front_ends.error());
-  return serve(**machine, options, *places, std::move(*front_ends), instruments, signals);
+  return serve(**machine, options, *listeners, std::move(*front_ends), instruments, signals);
 }
 
 }  // namespace soma

@@ -10,6 +10,9 @@
 
 namespace soma {
 
+// With a machine that is asked to end: a DMA, or a report, may wait 2 s for a client that is gone.
+constexpr std::chrono::milliseconds kMachinePatience{10000};
+
 class Watchdog {
  public:
   // `expired` runs on a thread of its own when the time is over.

@@ -12,7 +12,6 @@ namespace {
 using Stops = std::vector<ChipStop>;
 
 constexpr uint32_t kColumns = 4;
-constexpr uint32_t kTorusChips = 16;
 constexpr uint32_t kSledChips = 4;
 
 // 2.4. Device numbers in the order of the cycle.

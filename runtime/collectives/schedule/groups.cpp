@@ -7,10 +7,6 @@
 namespace ccl {
 namespace {
 
-base::Error invalid(const std::string& what) {
-  return {base::Fault::kUsage, kNrtInvalid, "collectives", what};
-}
-
 std::string text(const Group& group) {
   std::string out = "[";
   for (const Position& p : group.members) {

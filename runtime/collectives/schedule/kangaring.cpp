@@ -18,8 +18,8 @@
 namespace ccl {
 namespace {
 
-constexpr uint32_t kMaxRanks = 256;     // spec/collectives.md 2.6
-constexpr uint64_t kLast = 1ull << 32;  // a time after all hops
+constexpr uint32_t kMaxKangaRanks = 256;  // spec/collectives.md 2.6
+constexpr uint64_t kLast = 1ull << 32;    // a time after all hops
 
 // Primary first, then the secondaries by ascending core.
 using Members = std::vector<uint32_t>;
@@ -288,8 +288,9 @@ base::Status check(const OpRequest& request, const Group& group) {
   if (group.topology.cores != 4 && group.topology.cores != 8) {
     return refuse("chips of " + std::to_string(group.topology.cores) + " cores");
   }
-  if (group.ranks() > kMaxRanks) {
-    return refuse(std::to_string(group.ranks()) + " ranks; at most " + std::to_string(kMaxRanks));
+  if (group.ranks() > kMaxKangaRanks) {
+    return refuse(std::to_string(group.ranks()) + " ranks; at most " +
+                  std::to_string(kMaxKangaRanks));
   }
   return {};
 }

@@ -16,7 +16,7 @@ using tinyxml2::XMLElement;
 constexpr uint32_t kMaxSteps = 256;
 constexpr uint32_t kMaxBlocks = 216;
 constexpr uint32_t kMaxCount = 71;
-constexpr uint32_t kMaxRanks = 1152;
+constexpr uint32_t kMaxMscclRanks = 1152;
 constexpr uint32_t kMaxChunks = 65536;
 constexpr size_t kMaxName = 63;
 
@@ -88,7 +88,7 @@ class Reader {
   void algorithm(const XMLElement& e) {
     program_.name = text(e, "name");
     if (program_.name.size() > kMaxName) fail(e, "name of more than 63 characters");
-    ranks_ = count(e, "ngpus", 1, kMaxRanks);
+    ranks_ = count(e, "ngpus", 1, kMaxMscclRanks);
     program_.chunks = count(e, "nchunksperloop", 1, kMaxChunks);
     program_.in_place = number(e, "inplace", 0, 1) == 1;
     channels_ = number(e, "nchannels", 1, kMaxBlocks);

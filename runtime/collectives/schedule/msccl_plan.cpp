@@ -7,7 +7,6 @@
 namespace ccl {
 namespace {
 
-constexpr uint64_t kAlign = 64;
 constexpr uint32_t kMaxChannels = 32;  // spec/collectives.md 1.8
 constexpr uint32_t kMaxFusedSources = 16;
 
@@ -16,7 +15,7 @@ base::Error refused(const MscclProgram& program, const std::string& what) {
 }
 
 uint64_t round_to(uint64_t bytes) {
-  return (bytes + kAlign - 1) / kAlign * kAlign;
+  return (bytes + kChunkAlign - 1) / kChunkAlign * kChunkAlign;
 }
 
 // Executes one loop with the slots that there are: the order of every rank's actions. The lists of
@@ -155,7 +154,7 @@ Extent extent_of(const MscclProgram& program) {
 
 void set_sizes(MscclPlan* plan, const Extent& extent, const ScheduleOptions& options) {
   plan->chunk_bytes = report_size(plan->request) / plan->program.chunks;
-  const uint64_t slot = std::max(kAlign, options.slot_bytes / kAlign * kAlign);
+  const uint64_t slot = std::max(kChunkAlign, options.slot_bytes / kChunkAlign * kChunkAlign);
   plan->whole_messages = plan->chunk_bytes <= slot / extent.chunks;
   const uint64_t most_loops = std::max(1u, options.max_steps / extent.steps);
   plan->piece_bytes = std::max(slot, round_to((plan->chunk_bytes + most_loops - 1) / most_loops));

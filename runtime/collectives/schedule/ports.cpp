@@ -9,7 +9,7 @@ namespace {
 using contract::Gen;
 
 constexpr uint32_t kSide = 4;  // of the torus
-constexpr uint32_t kTorusChips = kSide * kSide;
+static_assert(kTorusChips == kSide * kSide);
 
 // Device of a routing id (spec/collectives.md 2.2).
 constexpr std::array<uint32_t, kTorusChips> kTrn1Devices = {0,  4, 1,  5, 3,  7,  2,  6,

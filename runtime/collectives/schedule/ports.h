@@ -12,6 +12,8 @@
 
 namespace ccl {
 
+constexpr uint32_t kTorusChips = 16;
+
 // The 4-bit hypercube code of a chip of the torus: flipping a bit moves to a neighbour.
 uint32_t chip_code(contract::Gen gen, uint32_t device);
 // Bits of the code that number the column (the others number the row).

@@ -11,8 +11,6 @@
 namespace ccl {
 namespace {
 
-constexpr uint32_t kWord = sizeof(uint32_t);
-
 uint64_t buffer_bytes(const Shape& shape, Buffer buffer) {
   return buffer == Buffer::kOutput ? shape.request.output_bytes : shape.request.input_bytes;
 }
@@ -26,7 +24,8 @@ class Resolver {
     // Words of the metadata that ranks send each other.
     for (uint32_t r = 0; r < schedule.shape.ranks; ++r) {
       for (const Step& step : schedule.steps(r)) {
-        if (step.bytes != kWord || step.sources.front().buffer != Buffer::kMetadata) continue;
+        if (step.bytes != kMetadataWord || step.sources.front().buffer != Buffer::kMetadata)
+          continue;
         sent_[key(step.destinations.front())] = value(step.sources.front());
       }
     }
@@ -60,7 +59,7 @@ class Resolver {
   }
 
   uint64_t value(const Range& word) const {
-    if (word.buffer == Buffer::kMetadata) return metadata_[word.rank][word.offset / kWord];
+    if (word.buffer == Buffer::kMetadata) return metadata_[word.rank][word.offset / kMetadataWord];
     const auto it = sent_.find(key(word));
     return it == sent_.end() ? 0 : it->second;
   }
@@ -103,7 +102,7 @@ Metadata equal_blocks(const OpRequest& request, uint32_t ranks) {
   const bool reduce = request.kind == OpKind::kReduceScatterV;
   const uint64_t all = (gather ? request.output_bytes : request.input_bytes) / element;
   const auto count = static_cast<uint32_t>(all / ranks);
-  std::vector<uint32_t> words(metadata_bytes(request, ranks) / kWord);
+  std::vector<uint32_t> words(metadata_bytes(request, ranks) / kMetadataWord);
   for (uint32_t k = 0; k < ranks; ++k) {
     words[k] = gather && k != 0 ? 0 : count;
     words[ranks + k] = gather ? 0 : k * count;

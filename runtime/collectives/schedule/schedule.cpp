@@ -3,16 +3,11 @@
 #include <algorithm>
 
 namespace ccl {
-namespace {
-
-// Chunks and parts are cut at multiples of this many bytes (spec/collectives.md 1.3).
-constexpr uint64_t kAlign = 64;
-
-}  // namespace
+namespace {}  // namespace
 
 Chunk chunk_of(uint64_t bytes, uint32_t ranks, uint32_t n) {
   const uint64_t per_rank = bytes / ranks + (bytes % ranks != 0 ? 1 : 0);
-  const uint64_t chunk = (per_rank + kAlign - 1) / kAlign * kAlign;
+  const uint64_t chunk = (per_rank + kChunkAlign - 1) / kChunkAlign * kChunkAlign;
   // min() before multiplying: chunk x n may pass the end, never 64 bits (chunk <= bytes + 64).
   const uint64_t begin = std::min(bytes, chunk * n);
   const uint64_t end = std::min(bytes, chunk * (n + uint64_t{1}));

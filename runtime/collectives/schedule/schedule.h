@@ -124,6 +124,9 @@ Schedule resolve(const Schedule& schedule, Metadata metadata);
 Metadata equal_blocks(const OpRequest& request, uint32_t ranks);
 
 // Chunk n of a buffer of `bytes` over `ranks` (spec/collectives.md 1.3): multiples of 64 bytes.
+// Chunks and parts are cut at multiples of this many bytes (spec/collectives.md 1.3).
+constexpr uint64_t kChunkAlign = 64;
+
 struct Chunk {
   uint64_t offset = 0;
   uint64_t bytes = 0;

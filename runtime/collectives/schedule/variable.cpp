@@ -16,11 +16,10 @@
 namespace ccl {
 namespace {
 
-constexpr uint32_t kWord = sizeof(uint32_t);
 // Below this one channel folds it all: more would only add handshakes.
 constexpr uint64_t kManyChannelBytes = 256 * 1024;
 
-enum Row : uint32_t { kSendCounts, kSendPlaces, kReceiveCounts, kReceivePlaces };
+enum MetadataRow : uint32_t { kSendCounts, kSendPlaces, kReceiveCounts, kReceivePlaces };
 
 // The group and the metadata, as the stages of one operation see them.
 struct Exchange {
@@ -35,8 +34,8 @@ struct Exchange {
     }
   }
 
-  Range word(uint32_t rank, Row row, uint32_t column) const {
-    return {rank, Buffer::kMetadata, (uint64_t{row} * ranks + column) * kWord};
+  Range word(uint32_t rank, MetadataRow row, uint32_t column) const {
+    return {rank, Buffer::kMetadata, (uint64_t{row} * ranks + column) * kMetadataWord};
   }
   // Of an all-gather-v only column 0 is read.
   uint32_t column(uint32_t peer) const { return request.kind == OpKind::kAllGatherV ? 0 : peer; }
@@ -118,15 +117,15 @@ class VariableExchange : public Stage {
     peers->insert(some.begin(), some.end());
   }
   Range place_slot(uint32_t rank, uint32_t peer) const {
-    return at(rank, places_ + uint64_t{peer} * kWord);
+    return at(rank, places_ + uint64_t{peer} * kMetadataWord);
   }
 
   void send_places(RankProgram* program) const {
     const uint32_t rank = program->rank();
     for (const uint32_t peer : x_->senders(rank, channel_)) {
       if (peer == rank) continue;
-      StepEdit step =
-          program->move(kWord, {x_->word(rank, kReceivePlaces, peer)}, {place_slot(peer, rank)});
+      StepEdit step = program->move(kMetadataWord, {x_->word(rank, kReceivePlaces, peer)},
+                                    {place_slot(peer, rank)});
       step.signal(peer, placed_);
       program->fan_out(&step);
     }
@@ -135,7 +134,7 @@ class VariableExchange : public Stage {
   void announce(const std::vector<uint32_t>& receivers, RankProgram* program) const {
     const uint32_t rank = program->rank();
     for (const uint32_t peer : receivers) {
-      StepEdit step = program->move(kWord, {x_->word(rank, kSendCounts, x_->column(peer))},
+      StepEdit step = program->move(kMetadataWord, {x_->word(rank, kSendCounts, x_->column(peer))},
                                     {x_->word(peer, kReceiveCounts, rank)});
       program->fan_out(&step);
     }
@@ -222,7 +221,7 @@ base::Result<Schedule> variable_mesh(const OpRequest& request, const Group& grou
   const auto exchange = std::make_shared<const Exchange>(request, group, channels);
   ChainBuilder builder(Algorithm::kMesh, request, group, options);
   Spot places;
-  if (request.receive_displacements) places = builder.reserve(uint64_t{ranks} * kWord);
+  if (request.receive_displacements) places = builder.reserve(uint64_t{ranks} * kMetadataWord);
   for (uint32_t c = 0; c < channels; ++c) {
     builder.begin_chain();
     if (reduce) {

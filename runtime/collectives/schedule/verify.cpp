@@ -24,10 +24,6 @@ namespace {
 
 using Stamp = std::shared_ptr<const Clock>;
 
-std::string number(uint64_t n) {
-  return std::to_string(n);
-}
-
 constexpr std::array<Buffer, 5> kBuffers = {Buffer::kInput, Buffer::kOutput, Buffer::kChannel,
                                             Buffer::kSecond, Buffer::kMetadata};
 
@@ -275,16 +271,17 @@ void Execution::signal(uint32_t id, const Clock& at_end) {
 base::Error Execution::race(uint32_t id, uint32_t other, uint64_t at, const Place& place) const {
   constexpr const char* kNames[] = {"input", "output", "channel buffer", "second input",
                                     "metadata"};
-  return schedule_error(p_.name(other) + " and " + p_.name(id) + " touch byte " + number(at) +
-                        " of the " + kNames[static_cast<size_t>(place.memory)] + " of rank " +
-                        number(place.rank) + " without an order");
+  return schedule_error(p_.name(other) + " and " + p_.name(id) + " touch byte " +
+                        std::to_string(at) + " of the " +
+                        kNames[static_cast<size_t>(place.memory)] + " of rank " +
+                        std::to_string(place.rank) + " without an order");
 }
 
 // The memory of another rank may be touched once it is known to have started the operation.
 base::Status Execution::touch(const Clock& clock, uint32_t id, const Place& place) {
   if (place.rank == p_.refs[id].rank) return {};
   if (!clock.rank_started(place.rank)) {
-    return schedule_error(p_.name(id) + " touches memory of rank " + number(place.rank) +
+    return schedule_error(p_.name(id) + " touches memory of rank " + std::to_string(place.rank) +
                           ", which may not have started");
   }
   std::vector<uint32_t>& touches = touch_[place.rank];
@@ -300,7 +297,8 @@ base::Status Execution::read(const Clock& clock, uint32_t id, const Place& place
     const Segment& segment = it->second;
     if (segment.fold == 0) {
       return schedule_error(p_.name(id) + " reads bytes that nobody wrote, from byte " +
-                            number(it->first) + " of a buffer of rank " + number(place.rank));
+                            std::to_string(it->first) + " of a buffer of rank " +
+                            std::to_string(place.rank));
     }
     if (segment.writer != kNoStep && !clock.ended(p_.refs[segment.writer])) {
       return race(id, segment.writer, it->first, place);
@@ -357,8 +355,8 @@ base::Result<std::vector<Execution::Piece>> Execution::fold(
       const Piece& piece = sources[k][at[k]];
       const uint64_t origin = piece.origin + (begin - piece.begin);
       if (k != 0 && origin != sum.origin) {
-        return schedule_error(p_.name(id) + " folds byte " + number(sum.origin) +
-                              " of inputs with byte " + number(origin));
+        return schedule_error(p_.name(id) + " folds byte " + std::to_string(sum.origin) +
+                              " of inputs with byte " + std::to_string(origin));
       }
       sum.origin = origin;
       operands.push_back(piece.fold);
@@ -412,12 +410,12 @@ base::Status Execution::check_stuck() {
       if (came(r, e) >= signals) continue;
       const EventUse& use = p_.use(r, e);
       const bool fifo = shape_.events[e].fifo;
-      std::string text = p_.name(id) + " can never start: it waits for " + number(signals) +
-                         " signals of " + (fifo ? "fifo " : "gather ") + number(e) + ", " +
-                         number(came(r, e)) + " came";
+      std::string text = p_.name(id) + " can never start: it waits for " + std::to_string(signals) +
+                         " signals of " + (fifo ? "fifo " : "gather ") + std::to_string(e) + ", " +
+                         std::to_string(came(r, e)) + " came";
       if (use.sent < use.taken) {
-        return schedule_error(text + "; only " + number(use.sent) + " of " + number(use.taken) +
-                              " are ever sent");
+        return schedule_error(text + "; only " + std::to_string(use.sent) + " of " +
+                              std::to_string(use.taken) + " are ever sent");
       }
       if (fifo) {
         const uint32_t by = use.producer / shape_.channels;
@@ -446,8 +444,9 @@ base::Status Execution::check_order(uint64_t begin, uint64_t end, uint32_t fold)
   for (auto it = span.begin; it != span.end; ++it) {
     if (it->second.fold == 0) it->second.fold = fold;
     if (it->second.fold == fold) continue;
-    return schedule_error("ranks fold byte " + number(it->first) + " in different orders: " +
-                          folds_.text(it->second.fold) + " and " + folds_.text(fold));
+    return schedule_error("ranks fold byte " + std::to_string(it->first) +
+                          " in different orders: " + folds_.text(it->second.fold) + " and " +
+                          folds_.text(fold));
   }
   return {};
 }
@@ -460,23 +459,24 @@ base::Status Execution::check_segment(uint32_t rank, uint64_t begin, const Segme
     const uint64_t end = std::min(want.until, segment.end);
     if (want.leaves.empty() && !want.all_ranks) {
       if (segment.fold != 0) {
-        return schedule_error("byte " + number(at) + " of the output of rank " + number(rank) +
-                              " is written; no block lies there");
+        return schedule_error("byte " + std::to_string(at) + " of the output of rank " +
+                              std::to_string(rank) + " is written; no block lies there");
       }
       at = end;
       continue;
     }
     if (segment.fold == 0) {
-      return schedule_error("nobody writes byte " + number(at) + " of the output of rank " +
-                            number(rank));
+      return schedule_error("nobody writes byte " + std::to_string(at) + " of the output of rank " +
+                            std::to_string(rank));
     }
     const bool same =
         want.all_ranks ? is_fold_of_all(segment.fold) : folds_.leaves(segment.fold) == want.leaves;
     if (!same || origin != want.origin) {
-      return schedule_error("byte " + number(at) + " of the output of rank " + number(rank) +
-                            " is byte " + number(origin) + " of inputs " +
-                            folds_.text(segment.fold) + ", expected byte " + number(want.origin) +
-                            " of " + (want.all_ranks ? "all" : folds_.text(want.leaves.front())));
+      return schedule_error("byte " + std::to_string(at) + " of the output of rank " +
+                            std::to_string(rank) + " is byte " + std::to_string(origin) +
+                            " of inputs " + folds_.text(segment.fold) + ", expected byte " +
+                            std::to_string(want.origin) + " of " +
+                            (want.all_ranks ? "all" : folds_.text(want.leaves.front())));
     }
     if (shape_.request.kind == OpKind::kAllReduce) {
       if (base::Status status = check_order(at, end, segment.fold); !status) return status;
@@ -502,16 +502,16 @@ base::Status Execution::check_output(uint32_t rank) {
 // Row 2 of the metadata holds what the senders announce, everything else what was there.
 base::Status Execution::check_metadata(uint32_t rank) {
   if (variable_ == nullptr) return {};
-  constexpr uint64_t kWord = sizeof(uint32_t);
   const uint64_t bytes = size_of(shape_, Buffer::kMetadata, rank);
-  for (uint64_t at = 0; at < bytes; at += kWord) {
+  for (uint64_t at = 0; at < bytes; at += kMetadataWord) {
     const auto announced = variable_->announced(rank, at);
     const uint32_t owner = announced ? variable_->sender_of(at) : rank;
-    const Memory::Span span = memory(rank, Buffer::kMetadata).span(at, at + kWord);
+    const Memory::Span span = memory(rank, Buffer::kMetadata).span(at, at + kMetadataWord);
     const Segment& word = span.begin->second;
     if (word.fold == folds_.leaf(owner, true) && word.origin == announced.value_or(at)) continue;
-    return schedule_error("byte " + number(at) + " of the metadata of rank " + number(rank) +
-                          " is not what rank " + number(owner) + " says");
+    return schedule_error("byte " + std::to_string(at) + " of the metadata of rank " +
+                          std::to_string(rank) + " is not what rank " + std::to_string(owner) +
+                          " says");
   }
   return {};
 }
@@ -529,14 +529,14 @@ base::Status Execution::check_ends() {
     }
     for (const uint32_t id : touch_[r]) {
       if (!end.ended(p_.refs[id])) {
-        return schedule_error(p_.name(id) + " may touch memory of rank " + number(r) +
+        return schedule_error(p_.name(id) + " may touch memory of rank " + std::to_string(r) +
                               " after this rank has finished");
       }
     }
     for (uint32_t o = 0; o < shape_.ranks && shape_.request.kind == OpKind::kBarrier; ++o) {
       if (!end.rank_started(o)) {
-        return schedule_error("rank " + number(r) + " may leave the barrier before rank " +
-                              number(o) + " enters it");
+        return schedule_error("rank " + std::to_string(r) + " may leave the barrier before rank " +
+                              std::to_string(o) + " enters it");
       }
     }
     ends_.push_back(std::move(end));
@@ -564,7 +564,8 @@ base::Status Execution::check_replay() {
     for (size_t i = 0; i < ranks.size(); ++i) safe = safe || (ranks[i] & s.started[i]) != 0;
     if (!safe) {
       return schedule_error("the signal of " + p_.name(s.step) + " to gather " +
-                            number(s.signal.event) + " of rank " + number(s.signal.rank) +
+                            std::to_string(s.signal.event) + " of rank " +
+                            std::to_string(s.signal.rank) +
                             " can, in the next operation, come before " + p_.name(waiter) +
                             " has taken those of this one");
     }
@@ -574,8 +575,9 @@ base::Status Execution::check_replay() {
 
 base::Status check_window(uint32_t steps_in_flight) {
   if (steps_in_flight != 0 && steps_in_flight <= kMostInFlight) return {};
-  return schedule_error(number(steps_in_flight) + " steps of a channel in flight; expected 1 to " +
-                        number(kMostInFlight));
+  return schedule_error(std::to_string(steps_in_flight) +
+                        " steps of a channel in flight; expected 1 to " +
+                        std::to_string(kMostInFlight));
 }
 
 }  // namespace

@@ -175,10 +175,9 @@ Expected VariableResult::output(const Folds& folds, uint32_t rank, uint64_t offs
 
 std::optional<uint64_t> VariableResult::announced(uint32_t rank, uint64_t offset) const {
   const OpRequest& q = shape_.request;
-  constexpr uint64_t kWord = sizeof(uint32_t);
-  const uint64_t row = offset / kWord / shape_.ranks;
+  const uint64_t row = offset / kMetadataWord / shape_.ranks;
   if (q.kind == OpKind::kReduceScatterV || q.receive_counts_known || row != 2) return std::nullopt;
-  return q.kind == OpKind::kAllGatherV ? 0 : rank * kWord;
+  return q.kind == OpKind::kAllGatherV ? 0 : rank * kMetadataWord;
 }
 
 uint32_t VariableResult::sender_of(uint64_t offset) const {

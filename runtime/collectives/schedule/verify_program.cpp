@@ -5,10 +5,6 @@
 namespace ccl {
 namespace {
 
-std::string number(uint64_t n) {
-  return std::to_string(n);
-}
-
 class Checker {
  public:
   explicit Checker(Program* program) : p_(*program), shape_(program->shape) {}
@@ -18,8 +14,9 @@ class Checker {
     if (shape_.channels == 0) return schedule_error("no channels");
     for (uint32_t e = 0; e < shape_.events.size(); ++e) {
       if (shape_.events[e].channel >= shape_.channels) {
-        return schedule_error("event " + number(e) + " of channel " +
-                              number(shape_.events[e].channel) + " of " + number(shape_.channels));
+        return schedule_error("event " + std::to_string(e) + " of channel " +
+                              std::to_string(shape_.events[e].channel) + " of " +
+                              std::to_string(shape_.channels));
       }
     }
     if (shape_.in_place && shape_.request.kind == OpKind::kAllToAll) {
@@ -38,7 +35,7 @@ class Checker {
     }
     for (const uint32_t before : step.after) {
       if (before >= ref.step || p_.ranks[ref.rank][before].channel != step.channel) {
-        return schedule_error(p_.name(id) + " comes after step " + number(before) +
+        return schedule_error(p_.name(id) + " comes after step " + std::to_string(before) +
                               ", which is no earlier step of its channel");
       }
     }
@@ -64,12 +61,14 @@ class Checker {
   base::Status transfer(uint32_t id, const Step& step) const {
     if (step.sources.empty() || step.sources.size() > kMaxSources || step.destinations.empty() ||
         step.destinations.size() > kMaxDestinations) {
-      return schedule_error(p_.name(id) + " has " + number(step.sources.size()) + " sources and " +
-                            number(step.destinations.size()) + " destinations");
+      return schedule_error(p_.name(id) + " has " + std::to_string(step.sources.size()) +
+                            " sources and " + std::to_string(step.destinations.size()) +
+                            " destinations");
     }
     if (step.bytes > shape_.largest_step) {
-      return schedule_error(p_.name(id) + " moves " + number(step.bytes) +
-                            " bytes, the largest step of the shape " + number(shape_.largest_step));
+      return schedule_error(p_.name(id) + " moves " + std::to_string(step.bytes) +
+                            " bytes, the largest step of the shape " +
+                            std::to_string(shape_.largest_step));
     }
     if (step.sources.size() > 1 && !reduces(shape_.request.kind)) {
       return schedule_error(p_.name(id) + " folds, the operation does not");
@@ -88,16 +87,16 @@ class Checker {
 
   base::Status inside(uint32_t id, const Step& step, const Range& range) const {
     if (range.rank >= shape_.ranks) {
-      return schedule_error(p_.name(id) + " names rank " + number(range.rank));
+      return schedule_error(p_.name(id) + " names rank " + std::to_string(range.rank));
     }
     const uint64_t size = size_of(shape_, range.buffer, range.rank);
     if (range.offset <= size && step.bytes <= size - range.offset) return {};
     constexpr const char* kNames[] = {"input", "output", "channel buffer", "second input",
                                       "metadata"};
-    return schedule_error(p_.name(id) + " reaches " + number(range.offset) + " + " +
-                          number(step.bytes) + " bytes into the " +
+    return schedule_error(p_.name(id) + " reaches " + std::to_string(range.offset) + " + " +
+                          std::to_string(step.bytes) + " bytes into the " +
                           kNames[static_cast<size_t>(range.buffer)] + " of rank " +
-                          number(range.rank) + ", which has " + number(size));
+                          std::to_string(range.rank) + ", which has " + std::to_string(size));
   }
 
   base::Status destinations(uint32_t id, const Step& step) const {
@@ -124,8 +123,8 @@ class Checker {
 
   base::Status sends(uint32_t id, const Signal& signal) {
     if (signal.rank >= shape_.ranks || signal.event >= shape_.events.size()) {
-      return schedule_error(p_.name(id) + " signals event " + number(signal.event) + " of rank " +
-                            number(signal.rank));
+      return schedule_error(p_.name(id) + " signals event " + std::to_string(signal.event) +
+                            " of rank " + std::to_string(signal.rank));
     }
     EventUse& use = p_.use(signal.rank, signal.event);
     ++use.sent;
@@ -133,12 +132,14 @@ class Checker {
     if (use.producer / shape_.channels != p_.refs[id].rank) use.many_ranks = true;
     if (!shape_.events[signal.event].fifo) return {};
     if (p_.step(id).fan_out) {
-      return schedule_error(p_.name(id) + " fans out and signals fifo " + number(signal.event) +
-                            " of rank " + number(signal.rank));
+      return schedule_error(p_.name(id) + " fans out and signals fifo " +
+                            std::to_string(signal.event) + " of rank " +
+                            std::to_string(signal.rank));
     }
     if (use.producer != p_.refs[id].track) {
-      return schedule_error(p_.name(id) + " signals fifo " + number(signal.event) + " of rank " +
-                            number(signal.rank) + ", which has another producer");
+      return schedule_error(p_.name(id) + " signals fifo " + std::to_string(signal.event) +
+                            " of rank " + std::to_string(signal.rank) +
+                            ", which has another producer");
     }
     return {};
   }
@@ -146,7 +147,7 @@ class Checker {
   base::Status takes(uint32_t id, const Wait& wait) {
     if (wait.event >= shape_.events.size() ||
         shape_.events[wait.event].channel != p_.step(id).channel) {
-      return schedule_error(p_.name(id) + " waits for event " + number(wait.event) +
+      return schedule_error(p_.name(id) + " waits for event " + std::to_string(wait.event) +
                             ", which is none of its channel");
     }
     EventUse& use = p_.use(p_.refs[id].rank, wait.event);
@@ -154,25 +155,26 @@ class Checker {
     use.waiter = id;
     ++use.waits;
     if (shape_.events[wait.event].fifo && wait.signals == 0) {
-      return schedule_error(p_.name(id) + " waits for no signal of fifo " + number(wait.event));
+      return schedule_error(p_.name(id) + " waits for no signal of fifo " +
+                            std::to_string(wait.event));
     }
     return {};
   }
 
   base::Status event(uint32_t rank, uint32_t e) const {
     const EventUse& use = p_.use(rank, e);
-    const std::string name =
-        (shape_.events[e].fifo ? "fifo " : "gather ") + number(e) + " of rank " + number(rank);
+    const std::string name = (shape_.events[e].fifo ? "fifo " : "gather ") + std::to_string(e) +
+                             " of rank " + std::to_string(rank);
     if (use.sent > use.taken) {
-      return schedule_error(name + ": " + number(use.sent) + " signals, of which " +
-                            number(use.taken) + " are taken");
+      return schedule_error(name + ": " + std::to_string(use.sent) + " signals, of which " +
+                            std::to_string(use.taken) + " are taken");
     }
     if (shape_.events[e].fifo) return {};
-    if (use.waits > 1) return schedule_error(name + ": " + number(use.waits) + " waits");
+    if (use.waits > 1) return schedule_error(name + ": " + std::to_string(use.waits) + " waits");
     if (use.taken > use.sent) {
       return schedule_error(p_.name(use.waiter) + " can never start: it waits for " +
-                            number(use.taken) + " signals of " + name + ", of which " +
-                            number(use.sent) + " are sent");
+                            std::to_string(use.taken) + " signals of " + name + ", of which " +
+                            std::to_string(use.sent) + " are sent");
     }
     return {};
   }
@@ -187,8 +189,9 @@ base::Status add_rank(Program* p, uint32_t rank) {
   p->first.push_back(static_cast<uint32_t>(p->refs.size()));
   for (uint32_t i = 0; i < steps.size(); ++i) {
     if (steps[i].channel >= p->shape.channels) {
-      return schedule_error("rank " + number(rank) + " step " + number(i) + " on channel " +
-                            number(steps[i].channel) + " of " + number(p->shape.channels));
+      return schedule_error("rank " + std::to_string(rank) + " step " + std::to_string(i) +
+                            " on channel " + std::to_string(steps[i].channel) + " of " +
+                            std::to_string(p->shape.channels));
     }
     const uint32_t track = rank * p->shape.channels + steps[i].channel;
     StepRef ref{rank, i, track, 0, steps[i].fan_out};
@@ -210,8 +213,8 @@ base::Error schedule_error(const std::string& what) {
 }
 
 std::string Program::name(uint32_t id) const {
-  return "rank " + number(refs[id].rank) + " step " + number(refs[id].step) + " (channel " +
-         number(step(id).channel) + ")";
+  return "rank " + std::to_string(refs[id].rank) + " step " + std::to_string(refs[id].step) +
+         " (channel " + std::to_string(step(id).channel) + ")";
 }
 
 base::Result<Program> make_program(const Schedule& schedule) {
