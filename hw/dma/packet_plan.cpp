@@ -53,8 +53,8 @@ void PacketPlan::end_next(base::Ps at, QueuePair& queue) {
   PlannedPacket& planned = next();
   planned.end = at;
   planned.visible = std::max(planned.visible, at);
+  // No later packet begins before this one has ended: its barrier stands as it was placed.
   queue.visible_at = std::max(queue.visible_at, planned.visible);
-  if (planned.packet.write_barrier) queue.barrier_until = planned.visible;
 }
 
 void PacketPlan::extend_burst(const PacketSource& source, base::Ps at) {

@@ -84,9 +84,9 @@ class End(FailureTest):
                 name, value = mark.split("=")
                 process = self.start(tool("soma"), "run", "--", tool("nccom-test"), "-r", 2, "-b",
                                      "1mb", "-e", "1mb", "-n", 100000, "allr", **{name: value})
-                time.sleep(1.0)
+                self.wait_until(lambda: len(descendants(process.pid)) == 1, "it has a child")
+                self.wait_for_work(process.pid)
                 self.assertIsNone(process.poll())
-                self.assertEqual(len(descendants(process.pid)), 1)
                 begin = time.monotonic()
                 process.send_signal(number)
                 result = self.finish(process)

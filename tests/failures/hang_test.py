@@ -4,7 +4,7 @@ waits on what. hang_test.py BIN"""
 import signal
 import time
 
-from common import VECTOR_ADD, VECTOR_ADD_TRANSFERS, FailureTest, main, tool
+from common import VECTOR_ADD, VECTOR_ADD_TRANSFERS, FailureTest, descendants, main, tool
 
 TIMEOUT = ("NRT_TIMEOUT", "(5)")  # spec/nrt-api.md 4.1
 LIMIT = "4"                       # seconds; the machine speaks up after three
@@ -70,7 +70,8 @@ class Hang(FailureTest):
             for file in (path, loop):
                 with self.subTest(signal=number, file=file.name):
                     process = self.start(tool("soma"), "run", "--", tool("vector_add"), file)
-                    time.sleep(0.5)
+                    self.wait_until(lambda: descendants(process.pid), "it has a child")
+                    time.sleep(0.5)  # until it hangs: the result is the same before
                     self.assertIsNone(process.poll())
                     begin = time.monotonic()
                     process.send_signal(number)

@@ -152,6 +152,9 @@ class ExecuteV3 : public Execute {
 TEST_F(ExecuteV3, BothPhysicalCoresOfALogicalCoreRunTheirPart) {
   EXPECT_EQ(visible(), 4u);
   EXPECT_EQ(fake::busy_cores(), 8u);
+  const std::vector<uint32_t> brought_up = {NEURON_CINIT_STATE_STARTED,
+                                            NEURON_CINIT_STATE_COMPLETED};
+  for (uint32_t nc = 0; nc < 8; ++nc) EXPECT_EQ(fake::core_states(nc), brought_up) << nc;
   for (const auto& [core, nc] : {std::pair{0, 4u}, std::pair{3, 0u}}) {
     load(core, "vector_add_lnc2");
     for (int round = 1; round <= 3; ++round) {

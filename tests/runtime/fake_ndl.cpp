@@ -63,6 +63,7 @@ struct Machine {
   Engine engines[kCores][contract::kEnginesPerNc];
   int32_t semaphores[kCores][256] = {};
   std::set<uint32_t> marked;
+  std::map<uint32_t, std::vector<uint32_t>> core_states;
   size_t queue_inits = 0;
   size_t uploads = 0;
   uint64_t time = 0;
@@ -301,6 +302,9 @@ Options& options() {
 uint32_t busy_cores() {
   return static_cast<uint32_t>(machine->marked.size());
 }
+std::vector<uint32_t> core_states(uint32_t nc) {
+  return machine->core_states[nc];
+}
 size_t live_chunks() {
   return machine->chunks.size();
 }
@@ -510,7 +514,9 @@ int ndl_ready_ncs(int, uint32_t, uint8_t* result) {
   *result = 1;
   return 0;
 }
-int ndl_nc_init_set_state(ndl_device_t*, uint32_t, uint32_t state, uint32_t* new_state) {
+int ndl_nc_init_set_state(ndl_device_t*, uint32_t nc, uint32_t state, uint32_t* new_state) {
+  const Lock lock(guard);
+  machine->core_states[nc].push_back(state);
   *new_state = state;
   return 0;
 }

@@ -29,7 +29,9 @@ struct Options {
 void reset(const Options& options = {});  // forget everything
 Options& options();
 
-uint32_t busy_cores();        // cores that somebody marked
+uint32_t busy_cores();  // cores that somebody marked
+// Initialisation states that somebody gave a physical core, in order.
+std::vector<uint32_t> core_states(uint32_t nc);
 size_t live_chunks();         // allocated and not freed
 size_t queue_inits();         // queues attached so far
 size_t descriptor_uploads();  // descriptor copies so far
