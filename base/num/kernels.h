@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/num/functions.h"
+#include "base/num/operators.h"
 #include "base/num/types.h"
 
 namespace base::num {
@@ -19,6 +21,13 @@ struct Kernels {
   void (*fold)(Fold op, float* acc, const float* x, float scale, size_t n);
   // to = a + b of one type: floats through float32, integers wrapping. `to` may be `a` or `b`.
   void (*add)(Type type, uint8_t* to, const uint8_t* a, const uint8_t* b, size_t n);
+  // base/num/functions.h, operators.h, matmul.h.
+  void (*function)(Function f, const float* x, float parameter, float* y, size_t n);
+  void (*operate)(Operator op, const float* a, const float* b, float* y, size_t n);
+  void (*operate_bits)(BitOperator op, const uint32_t* a, const uint32_t* b, uint32_t* y, size_t n);
+  void (*fold_rows)(Operator op, const float* x, size_t rows, size_t stride, size_t n,
+                    float* accumulators);
+  void (*multiply)(const float* a, const float* b, float* c, size_t k, size_t m, size_t n);
 };
 
 extern const Kernels kKernelsBase;
