@@ -54,6 +54,7 @@ struct TimingParams {
 
   // Sequencers and synchronisation (spec/timing.md 2).
   uint64_t seq_alu_cycles = 10;             // seq.alu_cycles, A
+  uint64_t seq_load_sbuf_cycles = 64;       // seq.load_sbuf_cycles, A
   base::Ps seq_fetch = 0;                   // seq.fetch_ns, A: nothing published
   base::Ps seq_write = base::ns(50);        // seq.write_ns, A
   base::Ps sem_complete = base::ns(12);     // sem.complete_to_visible_ns, M
@@ -67,10 +68,24 @@ struct TimingParams {
   uint64_t eng_stride_penalty_factor = 2;       // eng.stride_penalty_factor, D
   base::Ps dve_pipe_latency = base::ns(339);    // dve.pipe_latency_ns, M
   uint64_t dve_fp32_copy_speedup = 1;           // dve.fp32_copy_speedup, D
+  uint64_t dve_reciprocal_cycles = 8;           // dve.reciprocal_cycles, D
+  uint64_t dve_bn_aggregate_cycles = 13;        // dve.bn_aggregate_cycles, D
+  uint64_t dve_exp_speedup = 4;                 // dve.exp_speedup, V
+  uint64_t dve_rand2_speedup = 4;               // dve.rand2_speedup, V
+  uint64_t dve_read_accumulator_cycles = 64;    // dve.read_accumulator_cycles, V
   base::Ps act_pipe_latency = base::ns(113);    // act.pipe_latency_ns, M
+  base::Ps act_table_load = base::ns(1280);     // act.table_load_ns, A
+  uint64_t act_read_accumulator_cycles = 64;    // act.read_accumulator_cycles, D
   base::Ps pe_mm_pipe_latency = base::ns(142);  // pe.mm_pipe_latency_ns, M
+  base::Ps pe_ls_pipe_latency = base::ns(44);   // pe.ls_pipe_latency_ns, M
+  uint64_t pe_issue_cycles = 1;                 // pe.issue_cycles, A
+  uint64_t pe_mm_init_cycles = 64;              // pe.mm_init_cycles, D
+  uint64_t pe_ls_speedup = 4;                   // pe.ls_speedup, D
+  uint64_t pe_fp32_factor = 4;                  // pe.fp32_factor, D
+  uint64_t pe_fp32_onezero_factor = 2;          // pe.fp32_onezero_factor, V
   base::Ps pool_pipe_latency = base::ns(100);   // pool.pipe_latency_ns, A
   uint64_t pool_start_cycles = 150;             // pool.start_cycles, D
+  uint64_t pool_rsqrt_cycles = 4;               // pool.rsqrt_cycles, A
 
   // CC-cores, notifications, management (A: choices explained in the timing files).
   base::Ps cc_trigger = base::ns(100);            // cc.trigger_ns

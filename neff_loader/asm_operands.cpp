@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 
 #include "neff_loader/status.h"
 
@@ -154,6 +155,56 @@ bool parse_tensor(std::string_view s, uint8_t* at) {
   return true;
 }
 
+// "1.5", "-inf": a float32; "0x2A": its bits, or those of an integer; "r3"; or a tensor.
+bool parse_scalar(std::string_view s, uint8_t* at) {
+  if (s.find('@') != std::string_view::npos) return parse_tensor(s, at);
+  isa::ScalarOperand scalar{};
+  uint64_t n = 0;
+  if (s.substr(0, 1) == "r") {
+    scalar.kind = isa::ScalarOperand::kRegister;
+    if (!parse_unsigned(s.substr(1), isa::kRegisters - 1, &n)) return false;
+    scalar.bits = static_cast<uint32_t>(n);
+  } else if (s.substr(0, 2) == "0x") {
+    if (!parse_unsigned(s, UINT32_MAX, &n)) return false;
+    scalar.bits = static_cast<uint32_t>(n);
+  } else {
+    float value = 0;
+    const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), value);
+    if (s.empty() || error != std::errc() || end != s.data() + s.size()) return false;
+    std::memcpy(&scalar.bits, &value, sizeof value);
+  }
+  isa::pack(scalar, at);
+  return true;
+}
+
+// "5-2p[1,64][64,2]": offset, multiplier of the lane, steps and counts.
+bool parse_affine(std::string_view s, uint8_t* at) {
+  const size_t lane = s.find('p');
+  const size_t sign = s.find_first_of("+-", 1);
+  if (lane == std::string_view::npos || sign == std::string_view::npos || sign > lane) return false;
+  isa::AffineOperand a{};
+  int64_t n = 0;
+  if (!parse_signed(s.substr(0, sign), INT32_MIN, INT32_MAX, &n)) return false;
+  a.offset = static_cast<int32_t>(n);
+  const size_t digits = s[sign] == '+' ? sign + 1 : sign;
+  if (!parse_signed(s.substr(digits, lane - digits), INT32_MIN, INT32_MAX, &n)) return false;
+  a.multiplier = static_cast<int32_t>(n);
+  std::vector<std::string_view> steps;
+  std::vector<std::string_view> counts;
+  if (!split_lists(s.substr(lane + 1), &steps, &counts) || steps.size() > 4) return false;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    uint64_t count = 0;
+    if (!parse_signed(steps[i], INT32_MIN, INT32_MAX, &n) ||
+        !parse_unsigned(counts[i], UINT16_MAX, &count) || count == 0) {
+      return false;
+    }
+    a.step[i] = static_cast<int32_t>(n);
+    a.count[i] = static_cast<uint16_t>(count);
+  }
+  isa::pack(a, at);
+  return true;
+}
+
 bool parse_pattern(std::string_view s, uint8_t* at) {
   std::vector<std::string_view> steps;
   std::vector<std::string_view> counts;
@@ -245,7 +296,7 @@ class Operands {
     if (o.form == isa::TextForm::kPositional) {
       value.swap(positional_);
     } else if (!take(o.name, &value) && o.optional) {
-      store(o, o.default_value);
+      if (o.bytes <= sizeof(uint64_t)) store(o, o.default_value);
       return {};
     }
     if (value.empty()) return problem(std::string("operand '") + o.name + "' is missing");
@@ -268,6 +319,10 @@ class Operands {
     switch (o.type) {
       case isa::OperandType::kTensor:
         return parse_tensor(s, at(o));
+      case isa::OperandType::kScalar:
+        return parse_scalar(s, at(o));
+      case isa::OperandType::kAffine:
+        return parse_affine(s, at(o));
       case isa::OperandType::kPattern:
         return parse_pattern(s, at(o));
       case isa::OperandType::kValue: {
@@ -349,7 +404,8 @@ class Operands {
     store(o, last - first + 1);
     for (size_t i = 0; i < op.count; ++i) {
       const isa::OperandInfo& tensor = op.operands[i];
-      if (tensor.type != isa::OperandType::kTensor) continue;
+      if (tensor.lanes == nullptr || std::string_view(tensor.lanes) != o.name) continue;
+      if (at(tensor)[4] == 0) continue;  // an immediate or a register for all lanes
       uint64_t start = first;
       std::string value;
       if (take(std::string(tensor.name) + "_partition", &value) &&

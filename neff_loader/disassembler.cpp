@@ -1,6 +1,9 @@
 // Records to text, driven by the operand descriptions of the instruction table.
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
+#include <cstring>
 
 #include "arch/contract/isa_file.h"
 #include "neff_loader/asm.h"
@@ -100,6 +103,34 @@ std::string tensor_text(const uint8_t* at) {
          steps + "][" + counts + "]";
 }
 
+// Numbers that no one writes in decimal are shown as bits.
+std::string scalar_text(const uint8_t* at) {
+  isa::ScalarOperand s{};
+  isa::unpack(at, &s);
+  if (s.kind == isa::ScalarOperand::kTile) return tensor_text(at);
+  if (s.kind == isa::ScalarOperand::kRegister) return "r" + number(s.bits);
+  float value = 0;
+  std::memcpy(&value, &s.bits, sizeof value);
+  if (s.bits != 0 && !std::isnormal(value) && !std::isinf(value)) return hex_number(s.bits);
+  char text[32];
+  const auto end =
+      std::to_chars(text, text + sizeof text, value).ptr;  // the shortest that reads back
+  return {text, end};
+}
+
+std::string affine_text(const uint8_t* at) {
+  isa::AffineOperand a{};
+  isa::unpack(at, &a);
+  std::string steps;
+  std::string counts;
+  for (size_t i = 0; i < 4 && a.count[i] != 0; ++i) {
+    steps += (i == 0 ? "" : ",") + std::to_string(a.step[i]);
+    counts += (i == 0 ? "" : ",") + std::to_string(a.count[i]);
+  }
+  return std::to_string(a.offset) + (a.multiplier < 0 ? "" : "+") + std::to_string(a.multiplier) +
+         "p[" + steps + "][" + counts + "]";
+}
+
 std::string pattern_text(const uint8_t* at) {
   isa::Pattern p{};
   isa::unpack(at, &p);
@@ -128,18 +159,21 @@ std::string write_text(const uint8_t* r) {
 }
 
 // "partitions=0..127", and the start of every tensor that differs from the first one's.
-std::string partitions_text(const uint8_t* records, const isa::OpOperands& op, uint8_t count) {
+std::string partitions_text(const uint8_t* records, const isa::OpOperands& op,
+                            const isa::OperandInfo& lanes, uint8_t count) {
   std::string out;
   unsigned first = 0;
   bool have_first = false;
   for (size_t i = 0; i < op.count; ++i) {
     const isa::OperandInfo& o = op.operands[i];
-    if (o.type != isa::OperandType::kTensor) continue;
-    const unsigned start = records[o.record * isa::kRecordBytes + o.offset + 7];
+    if (o.lanes == nullptr || std::string_view(o.lanes) != lanes.name) continue;
+    const uint8_t* at = records + o.record * isa::kRecordBytes + o.offset;
+    if (at[4] == 0) continue;  // an immediate or a register for all lanes
+    const unsigned start = at[7];
     if (!have_first) {
       first = start;
       have_first = true;
-      out = " partitions=" + number(start) + ".." + number(start + count - 1);
+      out = std::string(" ") + lanes.name + "=" + number(start) + ".." + number(start + count - 1);
     } else if (start != first) {
       out += std::string(" ") + o.name + "_partition=" + number(start);
     }
@@ -170,13 +204,19 @@ std::string operand_text(const uint8_t* records, const isa::OpOperands& op,
   const uint8_t* at = records + o.record * isa::kRecordBytes + o.offset;
   if (o.form == isa::TextForm::kNone) return "";
   if (o.form == isa::TextForm::kWrite) return write_text(records);
-  if (o.type == isa::OperandType::kPartitions) return partitions_text(records, op, *at);
+  if (o.type == isa::OperandType::kPartitions) return partitions_text(records, op, o, *at);
   const std::string key =
       std::string(" ") +
       (o.form == isa::TextForm::kPositional ? std::string() : std::string(o.name) + "=");
   switch (o.type) {
     case isa::OperandType::kTensor:
       return key + tensor_text(at);
+    case isa::OperandType::kScalar: {
+      const std::string text = scalar_text(at);
+      return o.optional && text == "0" ? "" : key + text;
+    }
+    case isa::OperandType::kAffine:
+      return key + affine_text(at);
     case isa::OperandType::kPattern:
       return key + pattern_text(at);
     case isa::OperandType::kValue: {

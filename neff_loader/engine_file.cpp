@@ -89,23 +89,6 @@ bool operand_inside(const isa::TensorOperand& t, unsigned core_version) {
   return low >= 0 && static_cast<uint64_t>(high + bytes) <= limit;
 }
 
-struct Operands {
-  const isa::TensorOperand* list[3];
-  size_t count;
-};
-
-Operands tensor_operands(const Instruction& in) {
-  if (in.opcode == Opcode::kTensorTensor) {
-    const isa::TensorTensor& t = in.operands.tensor_tensor;
-    return {{&t.dst, &t.src0, &t.src1}, 3};
-  }
-  if (in.opcode == Opcode::kTensorCopy) {
-    const isa::TensorCopy& t = in.operands.tensor_copy;
-    return {{&t.dst, &t.src, nullptr}, 2};
-  }
-  return {{nullptr, nullptr, nullptr}, 0};
-}
-
 bool writes_to_blocks(const isa::Write& write, unsigned core_version) {
   const contract::Window region =
       contract::AddressMap{static_cast<contract::Gen>(core_version)}.extension();
@@ -130,12 +113,11 @@ void check_placement(const Context& c, const std::string& where, const Instructi
         "WRITE holds a device address, which a file may not (R-25), but in the region for "
         "attached blocks");
   }
-  const Operands tensors = tensor_operands(in);
-  for (size_t i = 0; i < tensors.count; ++i) {
-    if (!operand_inside(*tensors.list[i], core_version)) {
+  for (const isa::TensorUse& use : isa::tensors_of(in)) {
+    if (!operand_inside(*use.tensor, core_version)) {
       c.report.fail("B-03", where, std::string(op.name) + ": an operand leaves its partition");
     }
-    if (engine == Engine::kPool && tensors.list[i]->memory == isa::Memory::kPsum) {
+    if (engine == Engine::kPool && use.tensor->memory == isa::Memory::kPsum) {
       c.report.fail("B-03", where, std::string(op.name) + ": engine pool does not reach PSUM");
     }
   }

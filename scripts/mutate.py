@@ -51,7 +51,7 @@ ROOMS = {
     "runtime/nrt": ("runtime_test",),
 }
 # Programs whose tests each need a process of their own (cmake/Soma.cmake, PER_CASE).
-PER_CASE = {"hw_kernel_queue_test", "hw_machine_test", "hw_management_test"}
+PER_CASE = {"election_test", "hw_kernel_queue_test", "hw_machine_test", "hw_management_test"}
 
 OPERATORS = {" == ": (" != ",), " != ": (" == ",), " < ": (" <= ", " >= "),
              " <= ": (" < ", " > "), " > ": (" >= ", " <= "), " >= ": (" > ", " < "),
@@ -198,7 +198,8 @@ def prepare(rooms):
         subprocess.run(["git", "worktree", "add", "--detach", TREE, "HEAD"], cwd=ROOT, check=True)
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, check=True, capture_output=True,
                           text=True).stdout.strip()
-    subprocess.run(["git", "checkout", "--quiet", "--force", "--detach", head], cwd=TREE, check=True)
+    subprocess.run(["git", "checkout", "--quiet", "--force", "--detach", head], cwd=TREE,
+                   check=True)
     # A mutant changes one file: sources compile alone.
     subprocess.run(["cmake", "--preset", "release", "-DCMAKE_UNITY_BUILD=OFF",
                     "--log-level=WARNING"], cwd=TREE,

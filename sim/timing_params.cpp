@@ -54,6 +54,21 @@ hw::TimingParams timing_params(const config::Timing& timing) {
   params.pe_mm_pipe_latency = timing.ps("pe.mm_pipe_latency_ns");
   params.pool_pipe_latency = timing.ps("pool.pipe_latency_ns");
   params.pool_start_cycles = timing.integer("pool.start_cycles");
+  params.dve_reciprocal_cycles = timing.integer("dve.reciprocal_cycles");
+  params.dve_read_accumulator_cycles = timing.integer("dve.read_accumulator_cycles");
+  params.act_table_load = timing.ps("act.table_load_ns");
+  params.act_read_accumulator_cycles = timing.integer("act.read_accumulator_cycles");
+  params.pe_ls_pipe_latency = timing.ps("pe.ls_pipe_latency_ns");
+  params.pe_issue_cycles = timing.integer("pe.issue_cycles");
+  params.pe_mm_init_cycles = timing.integer("pe.mm_init_cycles");
+  params.pe_ls_speedup = timing.integer("pe.ls_speedup");
+  params.pe_fp32_factor = timing.integer("pe.fp32_factor");
+  params.dve_bn_aggregate_cycles = timing.integer("dve.bn_aggregate_cycles");
+  params.dve_exp_speedup = timing.integer("dve.exp_speedup");
+  params.dve_rand2_speedup = timing.integer("dve.rand2_speedup");
+  params.pe_fp32_onezero_factor = timing.integer("pe.fp32_onezero_factor");
+  params.seq_load_sbuf_cycles = timing.integer("seq.load_sbuf_cycles");
+  params.pool_rsqrt_cycles = timing.integer("pool.rsqrt_cycles");
 
   params.cc_trigger = timing.ps("cc.trigger_ns");
   params.cc_instr = timing.ps("cc.instr_ns");

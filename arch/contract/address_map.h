@@ -20,6 +20,7 @@ constexpr uint32_t kPartitions = 128;
 constexpr uint64_t kPsum = 0x0200'0000;
 constexpr uint64_t kPsumStride = 0x8000;  // own: 32 KiB of addresses per PSUM partition
 constexpr uint64_t kPsumPartitionBytes = 16 * 1024;
+constexpr uint64_t kPsumBankBytes = 2 * 1024;  // spec/engine-isa.md 2
 constexpr uint64_t kEngine = 0x0260'0000;  // own: sequencer control, one block per engine
 constexpr uint64_t kEngineStride = 0x1'0000;
 constexpr uint64_t kEngineBlock = 0x1000;

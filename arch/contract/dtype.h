@@ -26,6 +26,22 @@ enum class DType : uint8_t {
   kFp8E5 = 0xF,
 };
 
+constexpr bool dtype_is_integer(DType t) {
+  switch (t) {
+    case DType::kUint64:
+    case DType::kInt8:
+    case DType::kUint8:
+    case DType::kInt16:
+    case DType::kUint16:
+    case DType::kInt32:
+    case DType::kUint32:
+    case DType::kInt64:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // Bytes of one element; 0 for a code that is not an element type.
 constexpr uint32_t dtype_size(DType t) {
   switch (t) {

@@ -30,21 +30,296 @@ constexpr DecodeError check_operands(const EventSemaphoreRangeClear& c) {
   return c.first <= c.last ? DecodeError::kNone : DecodeError::kFieldRange;
 }
 
-constexpr DecodeError check_operands(const TensorTensor& t) {
-  const uint64_t n = element_count(t.dst);
-  const bool ok = legal_partitions(t.dst.start_partition, t.partitions) &&
-                  legal_partitions(t.src0.start_partition, t.partitions) &&
-                  legal_partitions(t.src1.start_partition, t.partitions) &&
-                  element_count(t.src0) == n && element_count(t.src1) == n &&
-                  !(t.src0.memory == Memory::kPsum && t.src1.memory == Memory::kPsum);
-  return ok ? DecodeError::kNone : DecodeError::kFieldRange;
+constexpr bool legal_partitions(const TensorOperand& t, unsigned count) {
+  return legal_partitions(t.start_partition, count);
+}
+constexpr bool legal_partitions(const ScalarOperand& s, unsigned count) {
+  return s.kind != ScalarOperand::kTile || legal_partitions(s.tile, count);
+}
+constexpr bool single_element(const TensorOperand& t) {
+  return element_count(t) == 1;
+}
+constexpr bool single_element(const ScalarOperand& s) {
+  return s.kind != ScalarOperand::kTile || single_element(s.tile);
 }
 
-constexpr DecodeError check_operands(const TensorCopy& t) {
-  const bool ok = legal_partitions(t.dst.start_partition, t.partitions) &&
-                  legal_partitions(t.src.start_partition, t.partitions) &&
-                  element_count(t.src) == element_count(t.dst);
-  return ok ? DecodeError::kNone : DecodeError::kFieldRange;
+constexpr DecodeError when(bool legal) {
+  return legal ? DecodeError::kNone : DecodeError::kFieldRange;
+}
+
+constexpr bool is_integer(const TensorOperand& t) {
+  return dtype_is_integer(dtype_of(t.dtype));
+}
+constexpr bool on_bits(TensorOp op) {
+  return op >= TensorOp::kNot;
+}
+constexpr bool compares(TensorOp op) {
+  return op >= TensorOp::kEqual && op <= TensorOp::kGreater;
+}
+// What a fold may use (spec/engine-isa.md 5.3).
+constexpr bool folds(TensorOp op) {
+  switch (op) {
+    case TensorOp::kAdd:
+    case TensorOp::kSubtract:
+    case TensorOp::kMultiply:
+    case TensorOp::kMin:
+    case TensorOp::kMax:
+    case TensorOp::kLogicalAnd:
+    case TensorOp::kLogicalOr:
+    case TensorOp::kLogicalXor:
+    case TensorOp::kAbsMax:
+    case TensorOp::kAbsMin:
+    case TensorOp::kAnd:
+    case TensorOp::kOr:
+    case TensorOp::kXor:
+      return true;
+    default:
+      return false;
+  }
+}
+constexpr bool both_in_psum(const TensorOperand& a, const TensorOperand& b) {
+  return a.memory == Memory::kPsum && b.memory == Memory::kPsum;
+}
+
+constexpr DecodeError check_operands(const TensorTensor& t) {
+  return when(!both_in_psum(t.src0, t.src1) &&
+              (!on_bits(t.op) || (is_integer(t.dst) && is_integer(t.src0) && is_integer(t.src1))));
+}
+
+// Operators are both on bits or both arithmetic; BYPASS goes with either.
+constexpr DecodeError check_operands(const TensorScalar& t) {
+  const bool bits = on_bits(t.op0) || on_bits(t.op1);
+  const bool alike = !bits || ((on_bits(t.op0) || t.op0 == TensorOp::kBypass) &&
+                               (on_bits(t.op1) || t.op1 == TensorOp::kBypass));
+  return when(alike && (!bits || (is_integer(t.dst) && is_integer(t.src))));
+}
+
+constexpr DecodeError check_operands(const ScalarTensorTensor& t) {
+  return when(!on_bits(t.op0) && !on_bits(t.op1) && !both_in_psum(t.src0, t.src1));
+}
+
+constexpr DecodeError check_operands(const TensorTensorScan& t) {
+  return when(!on_bits(t.op0) && !on_bits(t.op1) && !both_in_psum(t.src0, t.src1));
+}
+
+// The innermost `dims` dimensions of src are folded; what is left has as many elements as dst.
+constexpr DecodeError check_operands(const TensorReduce& t) {
+  uint64_t kept = 1;
+  for (unsigned i = t.dims; i < 4; ++i) kept *= t.src.dims[i].count == 0 ? 1u : t.src.dims[i].count;
+  const bool integers = is_integer(t.dst) && is_integer(t.src) && t.negate == 0;
+  return when(t.dims >= 1 && kept == element_count(t.dst) && folds(t.op) &&
+              (!on_bits(t.op) || integers));
+}
+
+constexpr bool arithmetic_fold(TensorOp op) {
+  return folds(op) && !on_bits(op);
+}
+
+constexpr DecodeError check_operands(const TensorScalarReduce& t) {
+  const bool reduces = t.reduce_op == TensorOp::kAdd || t.reduce_op == TensorOp::kMultiply ||
+                       t.reduce_op == TensorOp::kMax || t.reduce_op == TensorOp::kMin;
+  return when(!on_bits(t.op) && reduces);
+}
+
+constexpr DecodeError check_operands(const Activate& t) {
+  return when(arithmetic_fold(t.reduce_op) && t.reduce_cmd != ReduceCmd::kLoadReduce);
+}
+
+constexpr DecodeError check_operands(const Iota& t) {
+  return when(t.dst.memory == Memory::kSbuf && element_count(t.pattern) == element_count(t.dst));
+}
+
+constexpr DecodeError check_operands(const AffineSelect& t) {
+  return when(compares(t.op) && t.dst.memory == Memory::kSbuf && t.src.memory == Memory::kSbuf &&
+              element_count(t.pattern) == element_count(t.dst));
+}
+
+constexpr bool is_8_bit_float(const TensorOperand& t) {
+  return t.dtype == DataType::kFloat8e3 || t.dtype == DataType::kFloat8e4 ||
+         t.dtype == DataType::kFloat8e5;
+}
+
+// spec/engine-isa.md 7: weights of at most 128 columns, from SBUF into the array.
+constexpr DecodeError check_operands(const Ldweights& t) {
+  const unsigned slices = t.double_row != 0 ? 2 : 1;
+  const uint64_t columns = element_count(t.src) / slices;
+  return when(t.src.memory == Memory::kSbuf && !is_integer(t.src) &&
+              element_count(t.src) % slices == 0 && columns != 0 &&
+              columns + t.column <= kPartitions &&
+              (slices == 1 || (is_8_bit_float(t.src) && t.column == 0)));
+}
+
+// Results are float32; of transposes as wide as what is turned, but at least 16 bits; bfloat16 on
+// generations that accumulate in it.
+constexpr DecodeError check_operands(const Matmul& t) {
+  const unsigned slices = t.double_row != 0 ? 2 : 1;
+  const bool sizes = element_count(t.moving) == slices * element_count(t.dst);
+  const bool slicing =
+      slices == 1 || (is_8_bit_float(t.moving) && t.transpose == 0 && t.dst.start_partition == 0);
+  const bool type = t.dst.dtype == DataType::kFloat32 || t.dst.dtype == DataType::kBfloat16 ||
+                    (t.transpose != 0 && data_type_bytes(t.dst.dtype) == 2);
+  return when(t.moving.memory == Memory::kSbuf && t.dst.memory == Memory::kPsum &&
+              !is_integer(t.moving) && type && sizes && slicing &&
+              (t.transpose == 0 || t.accumulate == Accumulate::kOverwrite));
+}
+
+// One block of at most 32 x 32 elements, or whole blocks that stay where they are.
+constexpr DecodeError check_operands(const Transpose& t) {
+  constexpr unsigned kBlock = 32;
+  const uint64_t n = element_count(t.src);
+  const bool one =
+      t.rows <= kBlock && n <= kBlock && t.columns == n && element_count(t.dst) == t.rows;
+  const bool many =
+      t.rows == t.columns && t.rows % kBlock == 0 && n % kBlock == 0 && element_count(t.dst) == n;
+  return when(t.src.dtype == t.dst.dtype && (one || many));
+}
+
+constexpr DecodeError check_operands(const CopyPredicated& t) {
+  const bool tile = t.src.kind == ScalarOperand::kTile;
+  const uint64_t n = tile ? element_count(t.src.tile) : 1;
+  const bool memories = !tile || !both_in_psum(t.src.tile, t.predicate);
+  return when(is_integer(t.predicate) && (n == 1 || n == element_count(t.dst)) && memories &&
+              (!tile || t.src.tile.dtype == t.dst.dtype));
+}
+
+constexpr DecodeError check_operands(const SelectReduce& t) {
+  return when(is_integer(t.predicate) && data_type_bytes(t.predicate.dtype) <= 2 &&
+              !both_in_psum(t.predicate, t.on_true) && t.reduce_cmd != ReduceCmd::kLoadReduce);
+}
+
+constexpr DecodeError check_operands(const RangeSelect& t) {
+  const bool operators = compares(t.op0) && compares(t.op1) && t.op0 != TensorOp::kNotEqual &&
+                         t.op1 != TensorOp::kNotEqual;
+  return when(operators && !is_integer(t.src) && t.reduce_cmd != ReduceCmd::kLoadReduce);
+}
+
+constexpr DecodeError check_operands(const BnStats& t) {
+  return when(element_count(t.dst) == 6 && element_count(t.src) <= 512);
+}
+constexpr DecodeError check_operands(const BnAggregate& t) {
+  return when(element_count(t.dst) == 2 && element_count(t.src) % 3 == 0);
+}
+
+constexpr DecodeError check_operands(const Max8& t) {
+  return when(element_count(t.dst) == 8 && element_count(t.src) >= 8 &&
+              element_count(t.src) <= 16384);
+}
+constexpr bool is_index(const TensorOperand& t) {
+  return t.dtype == DataType::kUint16 || t.dtype == DataType::kUint32;
+}
+constexpr DecodeError check_operands(const FindIndex8& t) {
+  return when(element_count(t.dst) == 8 && element_count(t.values) == 8 && is_index(t.dst));
+}
+constexpr DecodeError check_operands(const MatchReplace8& t) {
+  const bool no_index = t.index.kind == ScalarOperand::kImmediate && t.index.bits == 0;
+  const bool index = t.index.kind == ScalarOperand::kTile && element_count(t.index.tile) == 8 &&
+                     is_index(t.index.tile);
+  return when(element_count(t.values) == 8 && (no_index || index));
+}
+
+constexpr uint8_t shuffle_mask(const StreamShuffle& t, unsigned i) {
+  const uint64_t words[4] = {t.mask0, t.mask1, t.mask2, t.mask3};
+  return static_cast<uint8_t>(words[i / 8] >> (i % 8 * 8));
+}
+constexpr unsigned kQuadrant = 32;
+constexpr uint8_t kUnmoved = 255;
+constexpr DecodeError check_operands(const StreamShuffle& t) {
+  bool lanes = t.partitions % kQuadrant == 0;
+  for (unsigned i = 0; i < kQuadrant; ++i) {
+    lanes = lanes && (shuffle_mask(t, i) < kQuadrant || shuffle_mask(t, i) == kUnmoved);
+  }
+  return when(lanes && t.src.dtype == t.dst.dtype);
+}
+
+constexpr DecodeError check_operands(const TensorScalarCumulative& t) {
+  const bool folds = t.op1 == TensorOp::kAdd || t.op1 == TensorOp::kSubtract ||
+                     t.op1 == TensorOp::kMultiply || t.op1 == TensorOp::kMax ||
+                     t.op1 == TensorOp::kMin;
+  const bool starts = t.reduce_cmd == ReduceCmd::kReduce ||
+                      t.reduce_cmd == ReduceCmd::kResetReduce ||
+                      t.reduce_cmd == ReduceCmd::kLoadReduce;
+  return when(!on_bits(t.op0) && folds && starts);
+}
+
+constexpr DecodeError check_operands(const Exponential& t) {
+  return when(t.reduce_cmd != ReduceCmd::kReset);
+}
+constexpr DecodeError check_operands(const Dropout& t) {
+  return when(t.src.dtype == t.dst.dtype);
+}
+constexpr DecodeError check_operands(const Rng& t) {
+  return when(is_integer(t.dst));
+}
+constexpr DecodeError check_operands(const SetRngSeed& t) {
+  return when(t.partitions == 1 && data_type_bytes(t.src.dtype) == 4);
+}
+constexpr bool is_state(const TensorOperand& t) {
+  return t.dtype == DataType::kUint32 && (element_count(t) == 6 || element_count(t) == 24);
+}
+constexpr DecodeError check_operands(const RandGetState& t) {
+  return when(is_state(t.dst));
+}
+constexpr DecodeError check_operands(const RandSetState& t) {
+  return when(is_state(t.src));
+}
+
+// (op0, op1) of spec/engine-isa.md 10.2.
+constexpr DecodeError check_operands(const Activate2& t) {
+  const bool none = t.op1 == TensorOp::kBypass;
+  const bool pair = (t.op0 == TensorOp::kMultiply &&
+                     (none || t.op1 == TensorOp::kAdd || t.op1 == TensorOp::kSubtract)) ||
+                    (none && (t.op0 == TensorOp::kAdd || t.op0 == TensorOp::kSubtract ||
+                              t.op0 == TensorOp::kBypass));
+  const bool reduces = t.reduce_op == TensorOp::kAdd || t.reduce_op == TensorOp::kMax ||
+                       t.reduce_op == TensorOp::kMin || t.reduce_op == TensorOp::kAbsMax ||
+                       t.reduce_op == TensorOp::kAbsMin;
+  return when(pair && reduces && t.reduce_cmd != ReduceCmd::kLoadReduce);
+}
+
+// Lanes that share a list of indices or numbers.
+constexpr unsigned kGroup = 16;
+constexpr DecodeError check_operands(const LocalGather& t) {
+  const bool width = t.width != 0 && (t.width & (t.width - 1)) == 0;
+  return when(t.partitions % kGroup == 0 && width && t.count != 0 && t.count <= 4096 &&
+              element_count(t.index) * kGroup >= t.count && t.index.dtype == DataType::kUint16 &&
+              element_count(t.dst) == uint64_t{t.count} * t.width && t.src.dtype == t.dst.dtype);
+}
+constexpr DecodeError check_operands(const NGather& t) {
+  return when(t.index.dtype == DataType::kUint32 && t.src.dtype == t.dst.dtype);
+}
+constexpr DecodeError check_operands(const PartitionReduce& t) {
+  const bool arithmetic = t.op == TensorOp::kAdd || t.op == TensorOp::kMax;
+  const bool bits = t.op == TensorOp::kAnd || t.op == TensorOp::kOr;
+  return when(t.to == 1 && (arithmetic || (bits && is_integer(t.src) && is_integer(t.dst))) &&
+              (t.average == 0 || t.op == TensorOp::kAdd));
+}
+constexpr bool is_count(const TensorOperand& t) {
+  return t.dtype == DataType::kInt32 || t.dtype == DataType::kFloat32;
+}
+constexpr DecodeError check_operands(const SequenceBounds& t) {
+  return when(t.partitions == 1 && is_count(t.src) && is_count(t.dst) &&
+              element_count(t.dst) == 2 * element_count(t.src));
+}
+constexpr DecodeError check_operands(const Topk& t) {
+  const uint64_t k = element_count(t.dst);
+  return when(t.partitions % kGroup == 0 && t.n >= 8 && k <= t.n && k < 32768 &&
+              element_count(t.index) == k && element_count(t.src) * kGroup >= t.n &&
+              t.src.dtype == DataType::kBfloat16 && t.dst.dtype == DataType::kBfloat16 &&
+              t.index.dtype == DataType::kUint32);
+}
+constexpr DecodeError check_operands(const NonzeroWithCount& t) {
+  return when(is_count(t.src) && t.dst.dtype == DataType::kInt32 &&
+              element_count(t.dst) == element_count(t.src) + 1);
+}
+
+constexpr bool is_register_cell(const TensorOperand& t, unsigned partitions) {
+  return partitions == 1 && t.memory == Memory::kSbuf && data_type_bytes(t.dtype) <= 4;
+}
+constexpr DecodeError check_operands(const RegisterLoad& t) {
+  return when(is_register_cell(t.src, t.partitions));
+}
+constexpr DecodeError check_operands(const RegisterStore& t) {
+  return when(is_register_cell(t.dst, t.partitions));
 }
 
 // Operands of some kinds are zero in the others.

@@ -123,6 +123,54 @@ struct TensorOperand {
   PatternDim dims[4];       // present dimensions first
 };
 
+// A number for each lane: the same for all, or the one element that a tile has in each partition.
+struct ScalarOperand {
+  enum Kind : uint8_t { kImmediate = 0, kRegister = 1, kTile = 2 };
+  Kind kind;
+  uint32_t bits;  // immediate: a float32, or an integer for operators on bits; register: number
+  TensorOperand tile;  // kTile
+};
+
+// offset + lane * multiplier + sum(step[j] * i[j]), in int32 arithmetic that wraps; dimension 0
+// varies fastest.
+struct AffineOperand {
+  int32_t offset;
+  int32_t multiplier;
+  int32_t step[4];
+  uint16_t count[4];  // present dimensions first, 0: absent
+};
+
+constexpr uint64_t element_count(const AffineOperand& a) {
+  uint64_t n = 1;
+  for (const uint16_t count : a.count) n *= count == 0 ? 1u : count;
+  return n;
+}
+
+// How an instruction uses a tensor.
+enum class Access : uint8_t { kRead, kWrite, kUpdate };
+
+struct TensorUse {
+  const TensorOperand* tensor;
+  uint8_t partitions;
+  Access access;
+};
+
+// The tensors of one instruction, in the order of its operands. As long as the instruction lives.
+struct TensorUses {
+  static constexpr unsigned kMost = 5;
+  TensorUse uses[kMost];
+  unsigned count;
+
+  constexpr void add(const TensorOperand& tensor, uint8_t partitions, Access access) {
+    uses[count++] = {&tensor, partitions, access};
+  }
+  constexpr void add(const ScalarOperand& scalar, uint8_t partitions, Access access) {
+    if (scalar.kind == ScalarOperand::kTile) add(scalar.tile, partitions, access);
+  }
+  constexpr const TensorUse* begin() const { return uses; }
+  constexpr const TensorUse* end() const { return uses + count; }
+};
+
 constexpr uint64_t element_count(const TensorOperand& t) {
   uint64_t n = 1;
   for (const PatternDim& d : t.dims) n *= d.count == 0 ? 1u : d.count;
@@ -141,6 +189,7 @@ struct OpInfo {
   uint8_t engines;  // bit per Engine
   bool supported;   // false: known, typed, not executable
   bool pseudo;      // replaced when a program is loaded; never fetched by an engine
+  bool computes;    // has tensors, and runs in the engine's datapath
   uint8_t extensions;
   uint8_t max_extensions;  // more than `extensions`: a known form that is not supported
 
@@ -255,6 +304,48 @@ constexpr void pack(const TensorOperand& in, uint8_t* p) {
   for (size_t i = 0; i < 4; ++i) {
     store16(p + 8 + 4 * i, static_cast<uint16_t>(in.dims[i].step));
     store16(p + 10 + 4 * i, in.dims[i].count);
+  }
+}
+
+// 24 bytes: a tensor, or with dtype 0: 0 bits, 5 kind (0 immediate, 1 register), the rest zero.
+constexpr bool unpack(const uint8_t* p, ScalarOperand* out) {
+  if (p[4] != 0) {
+    out->kind = ScalarOperand::kTile;
+    return unpack(p, &out->tile);
+  }
+  out->kind = static_cast<ScalarOperand::Kind>(p[5]);
+  out->bits = load32(p);
+  for (size_t i = 6; i < 24; ++i) {
+    if (p[i] != 0) return false;
+  }
+  return p[5] == 0 || (p[5] == ScalarOperand::kRegister && out->bits < kRegisters);
+}
+constexpr void pack(const ScalarOperand& in, uint8_t* p) {
+  if (in.kind == ScalarOperand::kTile) return pack(in.tile, p);
+  for (size_t i = 0; i < 24; ++i) p[i] = 0;
+  store32(p, in.bits);
+  p[5] = in.kind;
+}
+
+// 32 bytes: offset, multiplier, four steps, four 16-bit counts.
+constexpr bool unpack(const uint8_t* p, AffineOperand* out) {
+  out->offset = static_cast<int32_t>(load32(p));
+  out->multiplier = static_cast<int32_t>(load32(p + 4));
+  bool absent = false;
+  for (size_t i = 0; i < 4; ++i) {
+    out->step[i] = static_cast<int32_t>(load32(p + 8 + 4 * i));
+    out->count[i] = load16(p + 24 + 2 * i);
+    if (out->count[i] == 0 ? (i == 0 || out->step[i] != 0) : absent) return false;
+    absent = out->count[i] == 0;
+  }
+  return true;
+}
+constexpr void pack(const AffineOperand& in, uint8_t* p) {
+  store32(p, static_cast<uint32_t>(in.offset));
+  store32(p + 4, static_cast<uint32_t>(in.multiplier));
+  for (size_t i = 0; i < 4; ++i) {
+    store32(p + 8 + 4 * i, static_cast<uint32_t>(in.step[i]));
+    store16(p + 24 + 2 * i, in.count[i]);
   }
 }
 

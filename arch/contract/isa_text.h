@@ -31,6 +31,8 @@ enum class OperandType : uint8_t {
   kEnum,
   kValue,
   kTensor,
+  kScalar,
+  kAffine,
   kPattern,
 };
 
@@ -53,7 +55,8 @@ struct OperandInfo {
   uint8_t line;  // 1: printed on the PSEUDO_EXTENSION line
   bool optional;
   uint8_t default_value;
-  uint32_t max;  // of unsigned scalars
+  uint32_t max;       // of unsigned scalars
+  const char* lanes;  // of a tensor or scalar: the operand that counts its partitions
 };
 
 struct OpOperands {

@@ -1,11 +1,12 @@
 // How long a compute-engine instruction occupies its engine (initiation interval) and how long its
-// result takes. Source of truth: spec/timing.md 1 to 4, spec/engine-isa.md 6. Approximate by
+// result takes. Source of truth: spec/timing.md 1 to 4, spec/engine-isa.md 6 and 7. Approximate by
 // nature; each number is a parameter of hw/params.h.
 #pragma once
 
 #include <cstdint>
 
 #include "arch/contract/address_map.h"
+#include "arch/contract/engine.h"
 #include "base/units.h"
 #include "contract/isa_types.h"
 #include "hw/params.h"
@@ -22,14 +23,35 @@ class EngineTiming {
   EngineTiming(const TimingParams& params, contract::Gen gen, contract::Engine engine);
 
   base::Ps cycles(uint64_t n) const { return clock_.time_for(n); }
+  uint64_t whole_cycles(base::Ps time) const {
+    const auto scaled = static_cast<unsigned __int128>(time) * clock_.bytes;
+    return static_cast<uint64_t>((scaled + clock_.ps / 2) / clock_.ps);
+  }
   base::Ps control() const { return cycles(params_.seq_alu_cycles); }
-  InstructionTime tensor_copy(const contract::isa::TensorCopy& op) const;
-  InstructionTime tensor_tensor(const contract::isa::TensorTensor& op) const;
+  // Of an instruction with tensors, but for those of the Tensor engine.
+  InstructionTime of(const contract::isa::Instruction& instruction) const;
+  // `columns` of weights, in so many passes.
+  InstructionTime load_weights(uint64_t columns, uint64_t passes) const;
+  // `fresh`: with weights that no product has used yet.
+  InstructionTime multiply(uint64_t moving, uint64_t columns, uint64_t passes, bool fresh) const;
   const TimingParams& params() const { return params_; }
 
  private:
-  uint64_t strided(const contract::isa::TensorOperand& operand, uint64_t cycles) const;
-  InstructionTime finish(uint64_t cycles, bool dynamic) const;
+  uint64_t cycles_of(const contract::isa::Instruction& instruction) const;
+  uint64_t cost(const contract::isa::TensorTensor& op) const;
+  uint64_t cost(const contract::isa::TensorReduce& op) const;
+  uint64_t cost(const contract::isa::TensorScalar& op) const;
+  uint64_t cost(const contract::isa::ScalarTensorTensor& op) const;
+  uint64_t cost(const contract::isa::Memset& op) const;
+  uint64_t cost(const contract::isa::TensorOperand& dst,
+                const contract::isa::TensorOperand& predicate,
+                const contract::isa::TensorOperand* src) const;
+  uint64_t cost(const contract::isa::LocalGather& op) const;
+  uint64_t cost(const contract::isa::NGather& op) const;
+  uint64_t moved(const contract::isa::TensorOperand& dst,
+                 const contract::isa::TensorOperand& src) const;
+  bool is_narrow(contract::isa::DataType type) const;
+  InstructionTime in_array(uint64_t cycles, base::Ps latency) const;
 
   const TimingParams& params_;
   contract::Gen gen_;

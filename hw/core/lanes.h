@@ -1,31 +1,112 @@
-// Arithmetic of one lane of a compute engine on packed elements. Source of truth:
-// spec/engine-isa.md 5. Exact: inputs convert to float32, one operation in float32, one rounding
-// (nearest even) to the destination type; overflow to infinity where the format has one; float to
-// integer saturates, NaN gives 0. With an integer unit and integer types only, 32-bit integer
-// arithmetic that wraps.
+// The operands of the instruction at work, lane by lane, and room to compute in.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <vector>
 
-#include "contract/isa_types.h"
+#include "hw/core/tensor_access.h"
 
-namespace hw::lanes {
+namespace hw {
 
-// Equal types move bits; 64-bit integers convert through float32 as all others do.
-void convert(contract::isa::DataType from_type, const uint8_t* from,
-             contract::isa::DataType to_type, uint8_t* to, size_t n);
+// Working room of the thread, one per use at the same time.
+enum Room : uint8_t { kFirst, kSecond, kThird, kFourth, kRooms };
+template <typename T>
+T* room(Room which, size_t n) {
+  thread_local std::vector<T> rooms[kRooms];
+  if (rooms[which].size() < n) rooms[which].resize(n);
+  return rooms[which].data();
+}
 
-struct Input {
-  contract::isa::DataType type;
-  const uint8_t* data;
+inline float as_float(uint32_t bits) {
+  float value = 0;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+inline void from_bits(uint32_t bits, float* to) {
+  *to = as_float(bits);
+}
+inline void from_bits(uint32_t bits, uint32_t* to) {
+  *to = bits;
+}
+
+// Lanes are those of the operand that is named first.
+class Lanes {
+ public:
+  Lanes(const contract::isa::Instruction& instruction, const uint32_t* registers)
+      : uses_(contract::isa::tensors_of(instruction)), registers_(registers) {
+    accesses_.reserve(contract::isa::TensorUses::kMost);
+  }
+  bool open(const TensorBox& box, Memory& memory) {
+    accesses_.emplace_back(*uses_.uses[accesses_.size()].tensor, box, memory);
+    return accesses_.back().open();
+  }
+  const TensorAccess& operator[](const contract::isa::TensorOperand& operand) const {
+    for (unsigned i = 0; i < uses_.count; ++i) {
+      if (uses_.uses[i].tensor == &operand) return accesses_[i];
+    }
+    return accesses_[0];
+  }
+  uint32_t count() const { return accesses_[0].box().partitions; }
+
+  // Calls `each(first lane, lanes)` for groups of lanes, with n elements in each lane.
+  template <typename Each>
+  void each_group(size_t n, Each&& each) const {
+    const auto at_once =
+        static_cast<uint32_t>(std::max(kLanesAtOnce, kElementsAtOnce / std::max<size_t>(n, 1)));
+    for (uint32_t first = 0; first < count(); first += at_once) {
+      each(first, std::min(at_once, count() - first));
+    }
+  }
+  template <typename T>
+  void read(const TensorAccess& from, uint32_t first, uint32_t lanes, T* to) const {
+    for (uint32_t i = 0; i < lanes; ++i) from.read(first + i, to + i * from.elements());
+  }
+  template <typename T>
+  void write(const TensorAccess& to, uint32_t first, uint32_t lanes, const T* from) const {
+    for (uint32_t i = 0; i < lanes; ++i) to.write(first + i, from + i * to.elements());
+  }
+  // Bytes, `row` in each lane.
+  void read(const TensorAccess& from, uint32_t first, uint32_t lanes, uint8_t* to,
+            size_t row) const {
+    for (uint32_t i = 0; i < lanes; ++i) from.read(first + i, to + i * row);
+  }
+  void write(const TensorAccess& to, uint32_t first, uint32_t lanes, const uint8_t* from,
+             size_t row) const {
+    for (uint32_t i = 0; i < lanes; ++i) to.write(first + i, from + i * row);
+  }
+  // The lane's number as a float32, or the word of an operator on bits.
+  template <typename T>
+  T value(const contract::isa::ScalarOperand& scalar, uint32_t lane) const {
+    T result{};
+    if (scalar.kind == contract::isa::ScalarOperand::kTile) {
+      (*this)[scalar.tile].read(lane, &result);
+    } else {
+      from_bits(scalar.kind == contract::isa::ScalarOperand::kRegister ? registers_[scalar.bits]
+                                                                       : scalar.bits,
+                &result);
+    }
+    return result;
+  }
+  // ... n times for each lane.
+  template <typename T>
+  void spread(const contract::isa::ScalarOperand& scalar, uint32_t first, uint32_t lanes, size_t n,
+              T* to) const {
+    for (uint32_t i = 0; i < lanes; ++i) {
+      std::fill_n(to + i * n, n, value<T>(scalar, first + i));
+    }
+  }
+
+ private:
+  // Lanes that are computed at once: enough elements to fill a vector, few enough for the cache.
+  static constexpr size_t kElementsAtOnce = 16384;
+  static constexpr size_t kLanesAtOnce = 8;
+
+  contract::isa::TensorUses uses_;
+  const uint32_t* registers_;
+  std::vector<TensorAccess> accesses_;
 };
-struct Output {
-  contract::isa::DataType type;
-  uint8_t* data;
-};
-// MIN and MAX return NaN if either input is NaN.
-void combine(contract::isa::TensorOp op, const Input& a, const Input& b, const Output& out,
-             size_t n, bool integer_unit);
 
-}  // namespace hw::lanes
+}  // namespace hw

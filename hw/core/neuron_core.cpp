@@ -12,13 +12,18 @@ const char* NeuronCore::engine_name(uint32_t e) {
 NeuronCore::NeuronCore(const Params& params, const Context& context)
     : pages_(SemaphoreBlock::kBytes, SemaphoreBlock::kBytes),
       semaphores_(pages_, &context.counters, &context.log, params.name + ".semaphores"),
-      tensors_({params.nc, params.timing_only, params.real_bytes}, context.fabric,
-               context.counters) {
-  const SequencerContext shared{context.queue, context.fabric, semaphores_,   context.notifications,
-                                tensors_,      context.log,    context.tracer};
+      ports_(params.gen) {
+  const SequencerContext shared{context.queue,         context.fabric, semaphores_,
+                                context.notifications, ports_,         pe_activity_,
+                                context.counters,      context.log,    context.tracer};
   for (uint32_t e = 0; e < contract::kEnginesPerNc; ++e) {
-    const Sequencer::Params engine{params.gen, static_cast<contract::Engine>(e),
-                                   params.component + e, params.name + "." + engine_name(e)};
+    const Sequencer::Params engine{params.gen,
+                                   static_cast<contract::Engine>(e),
+                                   params.component + e,
+                                   params.name + "." + engine_name(e),
+                                   params.nc,
+                                   params.timing_only,
+                                   params.real_bytes};
     engines_.push_back(std::make_unique<Sequencer>(engine, shared, context.timing));
   }
 }
@@ -26,6 +31,7 @@ NeuronCore::NeuronCore(const Params& params, const Context& context)
 void NeuronCore::reset() {
   for (auto& engine : engines_) engine->hard_reset();
   semaphores_.reset();
+  ports_.reset();
   pe_activity_ = {};
 }
 

@@ -47,9 +47,9 @@ class NeuronCore {
  private:
   SharedPages pages_;
   SemaphoreBlock semaphores_;
-  TensorUnit tensors_;
-  std::vector<std::unique_ptr<Sequencer>> engines_;
+  MemoryPorts ports_;
   PeActivity pe_activity_;
+  std::vector<std::unique_ptr<Sequencer>> engines_;
 };
 
 // All NeuronCores of a chip behind one socket. Core n answers at n * kStride + offset in the TPB

@@ -1,9 +1,9 @@
 // PE-array activity counters of the NeuronCores of a chip. Source of truth:
 // spec/hw-registers.md 2.7, data/regs/pe_v2.json and pe_v3.json; unit and start:
 // docs/hardware-contract.md.
-// Exact: registers; idle cycles, from simulated time when they are read. No instruction that uses
-// the array executes yet, so the active counters stay zero. The two halves of a counter are two
-// reads; nothing is latched.
+// Exact: registers; idle cycles, from simulated time when they are read. Approximate: active
+// cycles, as long as the instructions are; counted when they start. All loads of weights are normal
+// ones. The two halves of a counter are two reads; nothing is latched.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,16 @@ struct PeActivity {
     uint64_t active = 0;  // any of these
   };
   RowGroup rows[kRowGroups];
+
+  // An instruction on `count` rows from `first` on takes `cycles`, of which `alone` add to the time
+  // that the array is at work.
+  void add(uint32_t first, uint32_t count, bool is_load, uint64_t cycles, uint64_t alone) {
+    constexpr uint32_t kRows = contract::tpb::kPartitions / kRowGroups;
+    for (uint32_t row = first / kRows; row <= (first + count - 1) / kRows; ++row) {
+      (is_load ? rows[row].load : rows[row].matmul) += cycles;
+      rows[row].active += alone;
+    }
+  }
 };
 
 class PeCounters final : public BusTarget {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "arch/contract/isa.h"
+#include "arch/contract/isa_rules.h"
 #include "contract/isa_codec.h"
 #include "contract/regs/engine.h"
 
@@ -91,8 +92,23 @@ const char* to_string(EngineError error) {
   return "unknown";
 }
 
-bool is_tensor(Opcode op) {
-  return op == Opcode::kTensorTensor || op == Opcode::kTensorCopy;
+bool computes(Opcode op) {
+  return isa::find_op(op)->computes;
+}
+
+// Functions that need no table of their own (spec/engine-isa.md 6.2).
+bool needs_table(isa::ActFunction f) {
+  switch (f) {
+    case isa::ActFunction::kCopy:
+    case isa::ActFunction::kSquare:
+    case isa::ActFunction::kRelu:
+    case isa::ActFunction::kPrelu:
+    case isa::ActFunction::kSign:
+    case isa::ActFunction::kAbs:
+      return false;
+    default:
+      return true;
+  }
 }
 
 // Leaves no trace but in the registers and the program counter.
@@ -103,6 +119,11 @@ bool is_silent(const isa::Instruction& i) {
   return control && i.wait.cond == isa::WaitCond::kNone &&
          i.read_update.op == isa::UpdateOp::kNone && i.complete_update.op == isa::UpdateOp::kNone &&
          !i.trace();
+}
+
+// Control instructions with a tensor of one element.
+bool uses_memory(Opcode op) {
+  return op == Opcode::kRegisterLoad || op == Opcode::kRegisterStore;
 }
 
 bool has_completion(const isa::Instruction& i, bool trace_all) {
@@ -129,6 +150,10 @@ Sequencer::Sequencer(const Params& params, const SequencerContext& context,
     : RegBlock(context.log, params.gen),
       context_(context),
       timing_(timing, params.gen, params.engine),
+      array_(timing_),
+      datapath_({params.gen, params.engine, params.nc, params.timing_only, params.real_bytes},
+                context.fabric, context.counters),
+      gen_(params.gen),
       engine_(params.engine),
       component_(params.component),
       name_(params.name),
@@ -189,6 +214,7 @@ void Sequencer::start() {
   if (status_ != EngineStatus::kIdle && status_ != EngineStatus::kHalted) return;
   status_ = EngineStatus::kRunning;
   halt_requested_ = false;
+  reserved_ = false;
   anchor_pc_ = kNowhere;
   fetched_.clear();  // the program may have been changed while the engine stood still
   schedule(context_.queue.now() + timing_.params().seq_fetch, kIssue);
@@ -210,9 +236,14 @@ void Sequencer::reset() {
   halt_requested_ = false;
   looping_ = false;
   anchor_pc_ = kNowhere;
-  last_done_ = 0;
+  last_done_ = last_read_ = 0;
   in_flight_.clear();
+  reads_.clear();
   completions_.clear();
+  reserved_ = false;
+  table_ = isa::ActFunction::kCopy;
+  array_.reset();
+  datapath_.reset();
   fetched_.clear();
 }
 
@@ -237,6 +268,12 @@ void Sequencer::on_event(const EventKey& /*key*/, uint32_t tag, uint64_t argumen
       return begin();
     case kFinish:
       return finish();
+    case kRead: {
+      const isa::Update update = reads_.front();
+      reads_.pop_front();
+      context_.semaphores.apply(update);
+      return;
+    }
     case kCompleted: {
       const Completion done = completions_.front();
       completions_.pop_front();
@@ -311,7 +348,9 @@ bool Sequencer::fetch() {
     fail(EngineError::kUnsupported, opcode);
     return false;
   }
-  if (error != isa::DecodeError::kNone || !info->runs_on(static_cast<isa::Engine>(engine_))) {
+  const auto engine = static_cast<isa::Engine>(engine_);
+  if (error != isa::DecodeError::kNone || !info->runs_on(engine) ||
+      !isa::executes(current_, engine, gen_)) {
     fail(EngineError::kBadInstruction, opcode);
     return false;
   }
@@ -350,7 +389,13 @@ void Sequencer::begin() {
     wait_.cond = isa::WaitCond::kNone;
     trace(issued_, context_.queue.now(), "semaphore wait");
   }
-  if (is_tensor(current_.opcode)) return begin_tensor();
+  if (computes(current_.opcode)) return begin_tensor();
+  if (uses_memory(current_.opcode)) {
+    const int bad = datapath_.resolve(current_, registers_, &cell_);
+    if (bad >= 0) return fail(EngineError::kBadOperand, static_cast<uint32_t>(bad));
+    base::Ps until = 0;
+    if (hazard(cell_, &until)) return schedule(until, kBegin);
+  }
   ++instructions_;
   context_.semaphores.apply(current_.read_update);
   const base::Ps now = context_.queue.now();
@@ -368,12 +413,15 @@ void Sequencer::begin() {
 
 base::Ps Sequencer::control_time() const {
   const bool posts = current_.opcode == Opcode::kWrite || current_.opcode == Opcode::kNotify;
+  if (uses_memory(current_.opcode)) return timing_.cycles(timing_.params().seq_load_sbuf_cycles);
   return posts ? timing_.params().seq_write : timing_.control();
 }
 
 // Read after write and write after write on one engine: the next instruction starts when the
 // results are there, plus dep.same_engine_ns.
 bool Sequencer::hazard(const TensorExtent& extent, base::Ps* until) {
+  // The Tensor engine reads what it never writes, and its sums are formed beside PSUM, in order.
+  if (engine_ == contract::kPe) return false;
   const base::Ps now = context_.queue.now();
   const base::Ps gap = timing_.params().dep_same_engine;
   in_flight_.erase(std::remove_if(in_flight_.begin(), in_flight_.end(),
@@ -386,27 +434,82 @@ bool Sequencer::hazard(const TensorExtent& extent, base::Ps* until) {
   return *until > now;
 }
 
+// When current_ starts and how long it takes; its time is reserved where engines share.
+base::Ps Sequencer::reserve_start(const TensorExtent& extent, InstructionTime* time) {
+  const base::Ps now = context_.queue.now();
+  if (engine_ == contract::kPe) {
+    const base::Ps start = array_.earliest(current_, now);
+    *time = array_.begin(current_, start);
+    return start;
+  }
+  *time = timing_.of(current_);
+  const bool activate2 = current_.opcode == Opcode::kActivate2;
+  if (activate2 || current_.opcode == Opcode::kActivate) {
+    const isa::ActFunction function =
+        activate2 ? current_.operands.activate2.function : current_.operands.activate.function;
+    if (needs_table(function) && function != table_) {
+      table_ = function;
+      time->interval += timing_.params().act_table_load;
+    }
+  }
+  return context_.ports.reserve(engine_, extent, now, time->interval);
+}
+
+// The engine works for so long from now on. Intervals overlap where weights are loaded under a
+// product.
+void Sequencer::occupy(base::Ps interval) {
+  const base::Ps now = context_.queue.now();
+  const base::Ps begin = std::max(now, busy_until_);
+  const base::Ps end = std::max(begin, now + interval);
+  busy_until_ = end;
+  busy_ += end - begin;
+  if (end > begin) activity_.add(begin, end);
+  if (engine_ != contract::kPe) return;
+  const bool load = current_.opcode == Opcode::kLdweights;
+  const uint32_t rows = load ? current_.operands.ldweights.rows : current_.operands.matmul.rows;
+  const uint32_t first = load ? current_.operands.ldweights.src.start_partition
+                              : current_.operands.matmul.moving.start_partition;
+  context_.pe_activity.add(first, rows, load, timing_.whole_cycles(interval),
+                           timing_.whole_cycles(end - begin));
+}
+
 void Sequencer::begin_tensor() {
   TensorExtent extent;
-  const int bad = context_.tensors.resolve(current_, registers_, &extent);
+  const int bad = datapath_.resolve(current_, registers_, &extent);
   if (bad >= 0) return fail(EngineError::kBadOperand, static_cast<uint32_t>(bad));
-  base::Ps until = 0;
-  if (hazard(extent, &until)) return schedule(until, kBegin);
-  ++instructions_;
-  if (!context_.tensors.execute(current_, extent, engine_ == contract::kPool)) {
-    return fail(EngineError::kBusError, 0);
+  if (!reserved_) {
+    base::Ps until = 0;
+    if (hazard(extent, &until)) return schedule(until, kBegin);
+    const base::Ps start = reserve_start(extent, &granted_);
+    reserved_ = true;
+    if (start > context_.queue.now()) return schedule(start, kBegin);
   }
-  const InstructionTime time = current_.opcode == Opcode::kTensorCopy
-                                   ? timing_.tensor_copy(current_.operands.tensor_copy)
-                                   : timing_.tensor_tensor(current_.operands.tensor_tensor);
-  const base::Ps end = context_.queue.now() + time.interval;
-  busy_ += time.interval;
-  activity_.add(context_.queue.now(), end);
-  last_done_ = std::max(last_done_, end + time.latency);
-  trace(context_.queue.now(), last_done_, isa::find_op(current_.opcode)->name);
-  in_flight_.push_back({last_done_, extent.operand[0]});
+  reserved_ = false;
+  ++instructions_;
+  switch (datapath_.execute(current_, registers_, extent)) {
+    case Datapath::Outcome::kDone:
+      break;
+    case Datapath::Outcome::kNoMemory:
+      return fail(EngineError::kBusError, 0);
+    case Datapath::Outcome::kBadWeights:
+      return fail(EngineError::kBadOperand, extent.count);
+  }
+  const base::Ps now = context_.queue.now();
+  const base::Ps end = now + granted_.interval;
+  occupy(granted_.interval);
+  last_done_ = std::max(last_done_, end + granted_.latency);
+  last_read_ = std::max(last_read_, end);
+  trace(now, last_done_, isa::find_op(current_.opcode)->name);
+  for (uint32_t i = 0; i < extent.count; ++i) {
+    if (extent.writes(i)) in_flight_.push_back({last_done_, extent.box[i]});
+  }
+  if (current_.read_update.op != isa::UpdateOp::kNone) {
+    reads_.push_back(current_.read_update);
+    schedule(last_read_, kRead);
+  }
   complete();
-  schedule(end, kFinish);
+  const bool array = engine_ == contract::kPe;
+  schedule(array ? now + timing_.cycles(timing_.params().pe_issue_cycles) : end, kFinish);
 }
 
 void Sequencer::complete() {
@@ -419,9 +522,7 @@ void Sequencer::complete() {
 
 // End of a control instruction's time, or of a tensor instruction's initiation interval.
 void Sequencer::finish() {
-  if (is_tensor(current_.opcode)) {
-    context_.semaphores.apply(current_.read_update);
-  } else {
+  if (!computes(current_.opcode)) {
     activity_.add(begun_, context_.queue.now());
     const uint32_t epoch = epoch_;
     execute_control();
@@ -478,6 +579,16 @@ void Sequencer::execute_control() {
     case Opcode::kRegisterAlu:
       registers_[o.register_alu.dst] =
           alu(o.register_alu.op, registers_[o.register_alu.a], value_of(o.register_alu.b));
+      return;
+    case Opcode::kRegisterLoad:
+      if (!datapath_.load(o.register_load, cell_, &registers_[o.register_load.dst])) {
+        fail(EngineError::kBusError, 0);
+      }
+      return;
+    case Opcode::kRegisterStore:
+      if (!datapath_.store(o.register_store, cell_, registers_[o.register_store.src])) {
+        fail(EngineError::kBusError, 0);
+      }
       return;
     case Opcode::kBranch:
       next_pc_ = pc_ + static_cast<uint32_t>(o.branch.target);

@@ -6,8 +6,9 @@
 // Model: instructions issue in order. A control instruction occupies the sequencer for its time and
 // acts at its end. A tensor instruction acts at its start, occupies the engine for its initiation
 // interval, and is done a pipeline latency later; the next one may start meanwhile unless it
-// touches what is not done yet. Completions, and so semaphore updates, are in program order. DRAIN
-// and HALT wait for the last completion.
+// touches what is not done yet. On the Tensor engine weights are loaded under the product before
+// them, and products accumulate without waiting for each other. Completions, and so semaphore
+// updates, are in program order. DRAIN and HALT wait for the last completion.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,10 @@
 
 #include "arch/contract/engine.h"
 #include "contract/isa_types.h"
+#include "hw/core/datapath.h"
 #include "hw/core/engine_timing.h"
-#include "hw/core/tensor_unit.h"
+#include "hw/core/issue.h"
+#include "hw/core/pe_counters.h"
 #include "hw/mem/fabric.h"
 #include "hw/nq/nq_block.h"
 #include "hw/reg/reg_block.h"
@@ -34,7 +37,9 @@ struct SequencerContext {
   Fabric& fabric;
   SemaphoreBlock& semaphores;
   NqBlock& notifications;
-  TensorUnit& tensors;
+  MemoryPorts& ports;
+  PeActivity& pe_activity;
+  Counters& counters;
   AccessLog& log;
   Tracer* tracer = nullptr;
 };
@@ -46,6 +51,9 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
     contract::Engine engine = contract::kPe;
     uint32_t component = 0;
     std::string name = "pe";  // of its trace track
+    uint32_t nc = 0;
+    bool timing_only = false;
+    uint64_t real_bytes = 512;
   };
   Sequencer(const Params& params, const SequencerContext& context, const TimingParams& timing);
 
@@ -66,7 +74,7 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   void hard_reset();
 
  private:
-  enum Tag : uint32_t { kIssue, kBegin, kFinish, kCompleted };
+  enum Tag : uint32_t { kIssue, kBegin, kFinish, kRead, kCompleted };
   // A tensor instruction whose results are not there yet.
   struct InFlight {
     base::Ps done;
@@ -114,6 +122,8 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   bool loops_for_ever();
   void stop_looping();
   bool hazard(const TensorExtent& extent, base::Ps* until);
+  base::Ps reserve_start(const TensorExtent& extent, InstructionTime* time);
+  void occupy(base::Ps interval);
   SemaphoreWait current_wait() const;
   base::Ps control_time() const;
   uint32_t value_of(const contract::isa::Value& value) const {
@@ -122,6 +132,9 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
 
   SequencerContext context_;
   EngineTiming timing_;
+  PeSchedule array_;
+  Datapath datapath_;
+  contract::Gen gen_;
   contract::Engine engine_;
   uint32_t component_;
   std::string name_;
@@ -150,12 +163,19 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   uint32_t epoch_ = 0;      // of the last start or reset; events of older ones are void
   base::Ps last_done_ = 0;  // completion of the youngest instruction
   std::vector<InFlight> in_flight_;
+  std::deque<contract::isa::Update> reads_;  // due when inputs have been read, oldest first
+  base::Ps last_read_ = 0;
   std::deque<Completion> completions_;
+  bool reserved_ = false;  // the time of current_ has been granted, and begins now
+  InstructionTime granted_;
+  TensorExtent cell_;  // of a register load or store
+  contract::isa::ActFunction table_ = contract::isa::ActFunction::kCopy;  // of the Scalar engine
 
   std::vector<uint8_t> fetched_;  // records [fetched_pc_, + size / 64)
   uint32_t fetched_pc_ = 0;
   uint64_t instructions_ = 0;
   base::Ps busy_ = 0;
+  base::Ps busy_until_ = 0;
   ActivityMeter activity_;
 };
 

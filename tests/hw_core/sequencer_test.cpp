@@ -236,11 +236,11 @@ TEST_F(SequencerTest, WokenEngineChecksAgain) {
 
 TEST_F(SequencerTest, UnsupportedInstruction) {
   std::vector<uint8_t> record(64);
-  record[0] = static_cast<uint8_t>(Opcode::kMatmul);
+  record[0] = static_cast<uint8_t>(Opcode::kDmaTranspose);
   bench_.load_bytes(kPe, record);
   bench_.start(kPe);
   bench_.queue.run_all();
-  expect_error(kPe, EngineError::kUnsupported, 0, static_cast<uint32_t>(Opcode::kMatmul));
+  expect_error(kPe, EngineError::kUnsupported, 0, static_cast<uint32_t>(Opcode::kDmaTranspose));
   bench_.start(kPe);  // only a reset recovers
   bench_.queue.run_all();
   EXPECT_EQ(bench_.status(kPe), EngineStatus::kError);

@@ -1,9 +1,8 @@
-#include "hw/core/tensor_unit.h"
+#include "hw/core/datapath.h"
 
 #include <cmath>
 #include <limits>
 
-#include "hw/core/lanes.h"
 #include "tests/hw_core/nc_bench.h"
 
 namespace {
@@ -16,7 +15,7 @@ using hw_test::isa::Opcode;
 namespace isa = hw_test::isa;
 using namespace hw_test;  // NOLINT(google-build-using-namespace): the small assembler
 
-class TensorUnitTest : public ::testing::Test {
+class DatapathTest : public ::testing::Test {
  protected:
   void run(contract::Engine e, const isa::Instruction& i) {
     bench_.put(e, contract::engine::kPc, 0);
@@ -26,10 +25,24 @@ class TensorUnitTest : public ::testing::Test {
     EXPECT_EQ(bench_.status(e), contract::EngineStatus::kHalted)
         << "error " << bench_.get(e, contract::engine::kErrorCode);
   }
+  // By a copy of the Vector engine.
+  template <typename From, typename To>
+  std::vector<To> convert(DataType from, const std::vector<From>& values, DataType to) {
+    constexpr uint32_t kTo = 0x10000;
+    const auto n = static_cast<uint16_t>(values.size());
+    std::memcpy(bench_.sbuf<From>(0, 0), values.data(), n * sizeof(From));
+    run(kDve, copy(tensor(to, kTo, n), tensor(from, 0, n), 1));
+    const To* results = bench_.sbuf<To>(0, kTo);
+    return {results, results + n};
+  }
+  template <typename From, typename To>
+  To convert_one(DataType from, From value, DataType to) {
+    return convert<From, To>(from, {value}, to)[0];
+  }
   NcBench bench_;
 };
 
-TEST_F(TensorUnitTest, AddsEveryPartition) {
+TEST_F(DatapathTest, AddsEveryPartition) {
   for (uint32_t p = 0; p < 128; ++p) {
     for (uint32_t i = 0; i < 3; ++i) {
       *bench_.sbuf<float>(p, 4 * i) = static_cast<float>(p + i);
@@ -44,7 +57,7 @@ TEST_F(TensorUnitTest, AddsEveryPartition) {
   }
 }
 
-TEST_F(TensorUnitTest, PsumAndPartitionsFarApart) {
+TEST_F(DatapathTest, PsumAndPartitionsFarApart) {
   *bench_.psum<float>(31, 16) = 3.0f;
   isa::TensorOperand dst = tensor(DataType::kFloat32, 0, 1);
   dst.start_partition = 96;
@@ -52,7 +65,7 @@ TEST_F(TensorUnitTest, PsumAndPartitionsFarApart) {
   EXPECT_EQ(*bench_.sbuf<float>(127, 0), 3.0f);
 }
 
-TEST_F(TensorUnitTest, StridesBroadcastAndRegisters) {
+TEST_F(DatapathTest, StridesBroadcastAndRegisters) {
   for (uint32_t i = 0; i < 8; ++i) *bench_.sbuf<uint16_t>(0, 2 * i) = static_cast<uint16_t>(i);
   isa::TensorOperand src = tensor(DataType::kUint16, 14, 4, Memory::kSbuf, -2);  // 7 5 3 1
   src.dims[1] = {0, 2};                                                          // twice
@@ -64,7 +77,7 @@ TEST_F(TensorUnitTest, StridesBroadcastAndRegisters) {
   for (uint32_t i = 0; i < 8; ++i) EXPECT_EQ(*bench_.sbuf<uint16_t>(0, 64 + 2 * i), expected[i]);
 }
 
-TEST_F(TensorUnitTest, InPlaceAndShifted) {
+TEST_F(DatapathTest, InPlaceAndShifted) {
   for (uint32_t i = 0; i < 4; ++i) *bench_.sbuf<int32_t>(0, 4 * i) = static_cast<int32_t>(i + 1);
   run(kDve, copy(tensor(DataType::kInt32, 4, 4), tensor(DataType::kInt32, 0, 4), 1));
   for (uint32_t i = 0; i < 4; ++i) {
@@ -72,7 +85,7 @@ TEST_F(TensorUnitTest, InPlaceAndShifted) {
   }
 }
 
-TEST_F(TensorUnitTest, IntegerArithmeticPerEngine) {
+TEST_F(DatapathTest, IntegerArithmeticPerEngine) {
   const auto a = tensor(DataType::kInt32, 0, 1);
   const auto b = tensor(DataType::kInt32, 4, 1);
   const auto c = tensor(DataType::kInt32, 8, 1);
@@ -90,14 +103,14 @@ TEST_F(TensorUnitTest, IntegerArithmeticPerEngine) {
   EXPECT_EQ(*bench_.sbuf<int32_t>(0, 8), std::numeric_limits<int32_t>::max());
 }
 
-TEST_F(TensorUnitTest, CrossesSlotsOnlyWhereFull) {
+TEST_F(DatapathTest, CrossesSlotsOnlyWhereFull) {
   isa::TensorOperand t = tensor(DataType::kFloat32, 192 * 1024 - 4, 1);
   run(kDve, copy(t, tensor(DataType::kFloat32, 0, 1), 1));
   t = tensor(DataType::kFloat32, 16 * 1024 - 4, 1, Memory::kPsum);
   run(kDve, copy(t, tensor(DataType::kFloat32, 0, 1), 1));
 }
 
-TEST(TensorUnitTimingOnly, ElidesLargeResultsOnly) {
+TEST(DatapathTimingOnly, ElidesLargeResultsOnly) {
   NcBench bench(contract::Gen::kV2, true);
   const auto a = tensor(DataType::kFloat32, 0, 4);
   const auto b = tensor(DataType::kFloat32, 64, 4);
@@ -115,22 +128,14 @@ TEST(TensorUnitTimingOnly, ElidesLargeResultsOnly) {
   EXPECT_EQ(*bench.sbuf<float>(0, 64), 1);
 }
 
-template <typename From, typename To>
-To convert_one(DataType from, From value, DataType to) {
-  To result{};
-  hw::lanes::convert(from, reinterpret_cast<const uint8_t*>(&value), to,
-                     reinterpret_cast<uint8_t*>(&result), 1);
-  return result;
-}
-
-TEST(Lanes, FloatFormats) {
-  const auto bf16 = [](float v) {
+TEST_F(DatapathTest, FloatFormats) {
+  const auto bf16 = [this](float v) {
     return convert_one<float, uint16_t>(DataType::kFloat32, v, DataType::kBfloat16);
   };
-  const auto fp16 = [](float v) {
+  const auto fp16 = [this](float v) {
     return convert_one<float, uint16_t>(DataType::kFloat32, v, DataType::kFloat16);
   };
-  const auto e4 = [](float v) {
+  const auto e4 = [this](float v) {
     return convert_one<float, uint8_t>(DataType::kFloat32, v, DataType::kFloat8e4);
   };
   const float inf = std::numeric_limits<float>::infinity();
@@ -153,22 +158,30 @@ TEST(Lanes, FloatFormats) {
 }
 
 // Every bit pattern survives the way through float32 and back.
-TEST(Lanes, RoundTripsOfSmallFormats) {
-  for (const DataType type : {DataType::kFloat16, DataType::kBfloat16, DataType::kFloat8e3,
-                              DataType::kFloat8e4, DataType::kFloat8e5}) {
-    const uint32_t patterns = isa::data_type_bytes(type) == 2 ? 0x10000 : 0x100;
-    for (uint32_t bits = 0; bits < patterns; ++bits) {
-      const auto value =
-          convert_one<uint16_t, float>(type, static_cast<uint16_t>(bits), DataType::kFloat32);
-      if (std::isnan(value)) continue;
-      EXPECT_EQ((convert_one<float, uint16_t>(DataType::kFloat32, value, type)), bits)
-          << static_cast<int>(type);
+TEST_F(DatapathTest, RoundTripsOfSmallFormats) {
+  const auto round_trip = [this](DataType type, auto first) {
+    using Bits = decltype(first);
+    std::vector<Bits> patterns(0x100);
+    for (size_t i = 0; i < patterns.size(); ++i) patterns[i] = static_cast<Bits>(first + i);
+    const auto values = convert<Bits, float>(type, patterns, DataType::kFloat32);
+    const auto back = convert<float, Bits>(DataType::kFloat32, values, type);
+    for (size_t i = 0; i < patterns.size(); ++i) {
+      if (std::isnan(values[i])) continue;
+      EXPECT_EQ(back[i], patterns[i]) << static_cast<int>(type);
+    }
+  };
+  for (const DataType type : {DataType::kFloat8e3, DataType::kFloat8e4, DataType::kFloat8e5}) {
+    round_trip(type, uint8_t{0});
+  }
+  for (const DataType type : {DataType::kFloat16, DataType::kBfloat16}) {
+    for (uint32_t first = 0; first < 0x10000; first += 0x100) {
+      round_trip(type, static_cast<uint16_t>(first));
     }
   }
 }
 
-TEST(Lanes, FloatToIntegerSaturatesToNearestEven) {
-  const auto i8 = [](float v) {
+TEST_F(DatapathTest, FloatToIntegerSaturatesToNearestEven) {
+  const auto i8 = [this](float v) {
     return convert_one<float, int8_t>(DataType::kFloat32, v, DataType::kInt8);
   };
   EXPECT_EQ(i8(2.5f), 2);
@@ -184,16 +197,18 @@ TEST(Lanes, FloatToIntegerSaturatesToNearestEven) {
             std::numeric_limits<int64_t>::min());
 }
 
-TEST(Lanes, MinMaxPropagateNaN) {
-  const float values[] = {1.0f, std::nanf("")};
-  for (const auto op : {isa::TensorOp::kMin, isa::TensorOp::kMax}) {
-    for (int order = 0; order < 2; ++order) {
-      float out = 0;
-      hw::lanes::combine(op, {DataType::kFloat32, reinterpret_cast<const uint8_t*>(&values[order])},
-                         {DataType::kFloat32, reinterpret_cast<const uint8_t*>(&values[1 - order])},
-                         {DataType::kFloat32, reinterpret_cast<uint8_t*>(&out)}, 1, false);
-      EXPECT_TRUE(std::isnan(out));
-    }
+TEST_F(DatapathTest, MinMaxPropagateNaN) {
+  const auto result = tensor(DataType::kFloat32, 16, 2);
+  const auto values = tensor(DataType::kFloat32, 0, 2);
+  const auto turned = tensor(DataType::kFloat32, 4, 2, Memory::kSbuf, -1);
+  *bench_.sbuf<float>(0, 0) = 1.0f;
+  *bench_.sbuf<float>(0, 4) = std::nanf("");
+  for (const auto operation : {isa::TensorOp::kMin, isa::TensorOp::kMax}) {
+    isa::Instruction i = add(result, values, turned, 1);
+    i.operands.tensor_tensor.op = operation;
+    run(kDve, i);
+    EXPECT_TRUE(std::isnan(*bench_.sbuf<float>(0, 16)));
+    EXPECT_TRUE(std::isnan(*bench_.sbuf<float>(0, 20)));
   }
 }
 

@@ -1,0 +1,127 @@
+// What one engine of one generation executes of the instruction set, beyond what data/isa says of
+// engines. Source of truth: spec/engine-isa.md 4, 5.3 and 10.
+#pragma once
+
+#include "arch/contract/address_map.h"
+#include "contract/isa_types.h"
+
+namespace contract::isa {
+
+namespace detail {
+
+constexpr bool uses_psum(const Instruction& in) {
+  for (const TensorUse& use : tensors_of(in)) {
+    if (use.tensor->memory == Memory::kPsum) return true;
+  }
+  return false;
+}
+
+// Words of state per lane: GpSimd has one generator, Vector four.
+constexpr bool has_state(Engine engine, Gen gen, uint64_t words) {
+  return engine == Engine::kPool ? gen != Gen::kV2 && words == 6 : gen == Gen::kV4 && words == 24;
+}
+
+constexpr bool is_abs_select(TensorOp op) {
+  return op == TensorOp::kAbsMax || op == TensorOp::kAbsMin;
+}
+
+constexpr bool operator_exists(TensorOp op, Gen gen) {
+  return gen == Gen::kV4 || !is_abs_select(op);
+}
+// As the first operator with a scalar.
+constexpr bool first_operator_exists(TensorOp op, Gen gen) {
+  return operator_exists(op, gen) &&
+         (gen == Gen::kV4 || (op != TensorOp::kSquare && op != TensorOp::kRelu));
+}
+
+constexpr bool executes(const TensorScalar& t, Engine engine, Gen gen) {
+  switch (engine) {
+    case Engine::kAct: {
+      const bool one = t.op1 == TensorOp::kBypass;
+      return gen != Gen::kV2 && t.reverse == 0 &&
+             ((t.op0 == TensorOp::kMultiply && (one || t.op1 == TensorOp::kAdd)) ||
+              (t.op0 == TensorOp::kAdd && one));
+    }
+    case Engine::kPool:
+      return t.op0 == TensorOp::kRsqrt && t.op1 == TensorOp::kBypass;
+    default:
+      return first_operator_exists(t.op0, gen) && operator_exists(t.op1, gen);
+  }
+}
+
+constexpr bool executes(const Activate& t, Gen gen) {
+  const bool biased = t.bias.kind != ScalarOperand::kImmediate || t.bias.bits != 0;
+  if (t.bias.kind == ScalarOperand::kTile && t.bias.tile.dtype == DataType::kFloat32r) return false;
+  if (gen != Gen::kV2) return operator_exists(t.reduce_op, gen);
+  return (!biased || t.bias.kind == ScalarOperand::kTile) &&
+         (!biased || t.function != ActFunction::kReciprocal) && t.reduce_op == TensorOp::kAdd;
+}
+
+// Tiles of the array: 2 x 2 of 64 rows and columns, 4 x 4 of 32 from v3 on. Two rows of 8-bit
+// numbers at once and transposes also from v3 on, sums in bfloat16 on v4.
+constexpr unsigned tile_side(Gen gen) {
+  return gen == Gen::kV2 ? 64 : 32;
+}
+constexpr bool executes(const Ldweights& t, Gen gen) {
+  const unsigned side = tile_side(gen);
+  return t.src.start_partition % side == 0 && t.column % side == 0 &&
+         (t.double_row == 0 || gen != Gen::kV2);
+}
+constexpr bool executes(const Matmul& t, Gen gen) {
+  const unsigned side = tile_side(gen);
+  const bool sums = t.transpose != 0 || t.dst.dtype == DataType::kFloat32 || gen == Gen::kV4;
+  return t.moving.start_partition % side == 0 && t.dst.start_partition % side == 0 && sums &&
+         ((t.double_row == 0 && t.transpose == 0) || gen != Gen::kV2);
+}
+
+}  // namespace detail
+
+// `in` as decoded, on an engine that its opcode runs on.
+constexpr bool executes(const Instruction& in, Engine engine, Gen gen) {
+  const Operands& o = in.operands;
+  if (engine == Engine::kPool && detail::uses_psum(in)) return false;
+  switch (in.opcode) {
+    case Opcode::kTensorTensor:
+      return detail::operator_exists(o.tensor_tensor.op, gen) &&
+             (o.tensor_tensor.op != TensorOp::kPower || engine == Engine::kPool);
+    case Opcode::kTensorCopy:
+      return engine != Engine::kAct || gen != Gen::kV2;
+    case Opcode::kTensorReduce:
+      return detail::operator_exists(o.tensor_reduce.op, gen);
+    case Opcode::kTensorScalar:
+      return detail::executes(o.tensor_scalar, engine, gen);
+    case Opcode::kTensorScalarReduce:
+      return detail::first_operator_exists(o.tensor_scalar_reduce.op, gen);
+    case Opcode::kScalarTensorTensor:
+      return detail::operator_exists(o.scalar_tensor_tensor.op0, gen) &&
+             detail::operator_exists(o.scalar_tensor_tensor.op1, gen);
+    case Opcode::kTensorTensorScan:
+      return detail::operator_exists(o.tensor_tensor_scan.op0, gen) &&
+             detail::operator_exists(o.tensor_tensor_scan.op1, gen);
+    case Opcode::kActivate:
+      return detail::executes(o.activate, gen);
+    case Opcode::kLdweights:
+      return detail::executes(o.ldweights, gen);
+    case Opcode::kMatmul:
+      return detail::executes(o.matmul, gen);
+    case Opcode::kTensorScalarCumulative:
+      return detail::first_operator_exists(o.tensor_scalar_cumulative.op0, gen);
+    case Opcode::kRangeSelect:
+    case Opcode::kNonzeroWithCount:
+      return gen != Gen::kV2;
+    case Opcode::kActivate2:
+    case Opcode::kExponential:
+    case Opcode::kRand2:
+      return gen == Gen::kV4;
+    case Opcode::kRng:
+      return engine == Engine::kDve || gen != Gen::kV2;
+    case Opcode::kRandGetState:
+      return detail::has_state(engine, gen, element_count(o.rand_get_state.dst));
+    case Opcode::kRandSetState:
+      return detail::has_state(engine, gen, element_count(o.rand_set_state.src));
+    default:
+      return true;
+  }
+}
+
+}  // namespace contract::isa

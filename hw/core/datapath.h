@@ -1,0 +1,81 @@
+// What one compute engine does to SBUF and PSUM of its NeuronCore: every instruction that has
+// tensors. Source of truth: spec/engine-isa.md 3, 5, 7 and 10, data/isa/instructions.json.
+//
+// Exact, bit for bit on every host: inputs convert to float32, each operator rounds once to nearest
+// even, the result rounds once to the destination's type. Copies of equal types move bits;
+// operators on bits work on words of 32 bits; GpSimd computes integers of up to 32 bits as
+// integers, wrapping. Folds and scans go from left to right. A lane is read completely before it is
+// written, so operands may overlap in any way.
+// Approximate: functions are exact to half a unit in the last place where hardware interpolates
+// tables. Stochastic rounding is not modelled.
+#pragma once
+
+#include <cstdint>
+
+#include "arch/contract/engine.h"
+#include "contract/isa_types.h"
+#include "hw/core/compute.h"
+#include "hw/core/tensor_access.h"
+#include "hw/stats.h"
+
+namespace hw {
+
+// The tensors of one instruction, in the order of its operands.
+struct TensorExtent {
+  TensorBox box[contract::isa::TensorUses::kMost];
+  contract::isa::Access access[contract::isa::TensorUses::kMost] = {};
+  uint32_t count = 0;
+
+  bool writes(uint32_t i) const { return access[i] != contract::isa::Access::kRead; }
+  bool touches(const TensorBox& other) const {
+    for (uint32_t i = 0; i < count; ++i) {
+      if (box[i].overlaps(other)) return true;
+    }
+    return false;
+  }
+};
+
+class Datapath {
+ public:
+  struct Params {
+    contract::Gen gen = contract::Gen::kV2;
+    contract::Engine engine = contract::kDve;
+    uint32_t nc = 0;
+    bool timing_only = false;   // elide results of more than real_bytes
+    uint64_t real_bytes = 512;  // timing_only.real_bytes
+  };
+  Datapath(const Params& params, Fabric& fabric, Counters& counters);
+
+  // Addresses and bounds; returns the number of the first illegal tensor, or -1.
+  int resolve(const contract::isa::Instruction& instruction, const uint32_t* registers,
+              TensorExtent* extent) const;
+  enum class Outcome : uint8_t {
+    kDone,
+    kNoMemory,    // the host has none for SBUF or PSUM
+    kBadWeights,  // MATMUL: none are loaded, or they do not fit to what moves
+  };
+  // `extent` as resolved.
+  Outcome execute(const contract::isa::Instruction& instruction, const uint32_t* registers,
+                  const TensorExtent& extent);
+  // REGISTER_LOAD and REGISTER_STORE; false: the host has no memory.
+  bool load(const contract::isa::RegisterLoad& o, const TensorExtent& extent,
+            uint32_t* value) const;
+  bool store(const contract::isa::RegisterStore& o, const TensorExtent& extent,
+             uint32_t value) const;
+  // Accumulators and weights are cleared.
+  void reset();
+
+ private:
+  bool resolve_tensor(const contract::isa::TensorUse& use, const uint32_t* registers,
+                      TensorBox* box) const;
+  bool elided(const contract::isa::Instruction& instruction, const TensorExtent& extent);
+  Memory& memory(contract::isa::Memory memory) const;
+
+  Params params_;
+  Fabric& fabric_;
+  Counters& counters_;
+  EngineState state_;
+  bool stale_ = false;  // timing-only: accumulators or weights come from what was left out
+};
+
+}  // namespace hw

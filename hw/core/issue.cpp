@@ -1,0 +1,109 @@
+#include "hw/core/issue.h"
+
+#include <algorithm>
+
+namespace hw {
+
+namespace isa = contract::isa;
+
+base::Ps MemoryPorts::reserve(contract::Engine engine, const TensorExtent& extent, base::Ps at,
+                              base::Ps interval) {
+  const bool vector = engine == contract::kDve;
+  const bool v2 = gen_ == contract::Gen::kV2;
+  Shared* wanted[1 + kBanks];
+  size_t count = 0;
+  if (v2 && (vector || engine == contract::kPool)) {
+    for (uint32_t i = 0; i < extent.count; ++i) {
+      if (extent.box[i].memory != isa::Memory::kSbuf) continue;
+      wanted[count++] = &sbuf_;
+      break;
+    }
+  }
+  if (vector || engine == contract::kAct) {
+    bool banks[kBanks] = {};
+    for (uint32_t i = 0; i < extent.count; ++i) {
+      const TensorBox& box = extent.box[i];
+      if (box.memory != isa::Memory::kPsum) continue;
+      const size_t first = v2 ? 0 : box.begin / contract::tpb::kPsumBankBytes;
+      const size_t last = v2 ? 0 : (box.end - 1) / contract::tpb::kPsumBankBytes;
+      for (size_t bank = first; bank <= last; ++bank) banks[bank] = true;
+    }
+    for (size_t bank = 0; bank < kBanks; ++bank) {
+      if (banks[bank]) wanted[count++] = &psum_[bank];
+    }
+  }
+  const size_t mine = vector ? 0 : 1;
+  for (size_t i = 0; i < count; ++i) at = std::max(at, (*wanted[i])[1 - mine]);
+  for (size_t i = 0; i < count; ++i) (*wanted[i])[mine] = at + interval;
+  return at;
+}
+
+PeSchedule::Area PeSchedule::area(const isa::Instruction& instruction) {
+  const isa::Operands& o = instruction.operands;
+  if (instruction.opcode == isa::Opcode::kMatmul) {
+    return {o.matmul.moving.start_partition, o.matmul.rows, o.matmul.dst.start_partition,
+            o.matmul.columns};
+  }
+  const uint64_t slices = o.ldweights.double_row != 0 ? 2 : 1;
+  return {o.ldweights.src.start_partition, o.ldweights.rows, o.ldweights.column,
+          static_cast<uint32_t>(isa::element_count(o.ldweights.src) / slices)};
+}
+
+template <typename Each>
+void PeSchedule::each_cell(const Area& area, Each&& each) {
+  const uint32_t last_row = (area.first_row + area.rows - 1) / kSide;
+  const uint32_t last_column = (area.first_column + area.columns - 1) / kSide;
+  for (uint32_t row = area.first_row / kSide; row <= last_row; ++row) {
+    for (uint32_t column = area.first_column / kSide; column <= last_column; ++column) {
+      each(row, column);
+    }
+  }
+}
+
+base::Ps PeSchedule::earliest(const isa::Instruction& instruction, base::Ps at) const {
+  const bool product = instruction.opcode == isa::Opcode::kMatmul;
+  each_cell(area(instruction), [&](uint32_t row, uint32_t column) {
+    const Cell& cell = cells_[row][column];
+    at = std::max(at, cell.load_end);
+    if (product) at = std::max(at, cell.product_end);
+  });
+  return at;
+}
+
+InstructionTime PeSchedule::begin(const isa::Instruction& instruction, base::Ps at) {
+  const isa::Operands& o = instruction.operands;
+  const Area on = area(instruction);
+  const TimingParams& params = timing_.params();
+  if (instruction.opcode == isa::Opcode::kLdweights) {
+    const bool wide = o.ldweights.src.dtype == isa::DataType::kFloat32;
+    const bool onezero = o.ldweights.onezero != 0;
+    const uint64_t passes = !wide     ? 1
+                            : onezero ? params.pe_fp32_onezero_factor
+                                      : params.pe_fp32_factor;
+    const InstructionTime time = timing_.load_weights(on.columns, passes);
+    each_cell(on, [&](uint32_t row, uint32_t column) {
+      Cell& cell = cells_[row][column];
+      cell.load_end = at + time.interval;
+      cell.columns = on.columns;
+      cell.wide = wide;
+      cell.onezero = onezero;
+      cell.fresh = true;
+    });
+    return time;
+  }
+  const Cell& first = cells_[on.first_row / kSide][on.first_column / kSide];
+  const bool fewer = first.onezero || o.matmul.onezero != 0 || o.matmul.transpose != 0;
+  const uint64_t passes = !first.wide ? 1
+                          : fewer     ? params.pe_fp32_onezero_factor
+                                      : params.pe_fp32_factor;
+  const InstructionTime time =
+      timing_.multiply(isa::element_count(o.matmul.dst), first.columns, passes, first.fresh);
+  each_cell(on, [&](uint32_t row, uint32_t column) {
+    Cell& cell = cells_[row][column];
+    cell.product_end = at + time.interval;
+    cell.fresh = false;
+  });
+  return time;
+}
+
+}  // namespace hw

@@ -1,0 +1,73 @@
+// When an instruction with tensors may start: what the engines of a NeuronCore share, and the two
+// halves of the Tensor engine. Source of truth: spec/engine-isa.md 4 and 7.
+//
+// A start is granted once, in the order of requests, and the time that the instruction takes is
+// reserved with it: nobody is passed over by an engine that asks again and again.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "arch/contract/engine.h"
+#include "base/units.h"
+#include "hw/core/datapath.h"
+#include "hw/core/engine_timing.h"
+
+namespace hw {
+
+// Memories that two engines cannot use at the same time. v2: Vector and GpSimd exclude each other
+// from SBUF, Vector and Scalar from PSUM. v3, v4: Vector and Scalar from a bank of PSUM.
+class MemoryPorts {
+ public:
+  explicit MemoryPorts(contract::Gen gen) : gen_(gen) {}
+  // The first time from `at` on at which `engine` may use what it touches for `interval`, which is
+  // then reserved.
+  base::Ps reserve(contract::Engine engine, const TensorExtent& extent, base::Ps at,
+                   base::Ps interval);
+  void reset() { *this = MemoryPorts(gen_); }
+
+ private:
+  static constexpr size_t kBanks =
+      contract::tpb::kPsumPartitionBytes / contract::tpb::kPsumBankBytes;
+  // Until when each side has it: Vector, and the other.
+  using Shared = std::array<base::Ps, 2>;
+
+  contract::Gen gen_;
+  Shared sbuf_{};
+  std::array<Shared, kBanks> psum_{};
+};
+
+// The array holds the weights at work and the next ones: a load runs under the product before it.
+// Tiles of the array work on their own.
+class PeSchedule {
+ public:
+  explicit PeSchedule(const EngineTiming& timing) : timing_(timing) {}
+  // From `at` on.
+  base::Ps earliest(const contract::isa::Instruction& instruction, base::Ps at) const;
+  InstructionTime begin(const contract::isa::Instruction& instruction, base::Ps at);
+  void reset() { cells_ = {}; }
+
+ private:
+  // The smallest part of the array that works on its own.
+  static constexpr uint32_t kSide = 32;
+  static constexpr uint32_t kCells = contract::isa::kPartitions / kSide;
+  struct Cell {
+    base::Ps load_end = 0;
+    base::Ps product_end = 0;
+    uint64_t columns = 0;
+    bool wide = false;
+    bool onezero = false;
+    bool fresh = false;  // loaded and not used yet
+  };
+  struct Area {
+    uint32_t first_row, rows, first_column, columns;
+  };
+  static Area area(const contract::isa::Instruction& instruction);
+  template <typename Each>
+  static void each_cell(const Area& area, Each&& each);
+
+  const EngineTiming& timing_;
+  std::array<std::array<Cell, kCells>, kCells> cells_{};
+};
+
+}  // namespace hw

@@ -1,0 +1,69 @@
+// The Tensor engine's array and the accumulation beside PSUM. Source of truth: spec/engine-isa.md
+// 2, 5.5 and 7.
+//
+// Exact: products and sums in float32, in order of the rows, each step a fused multiply-add; what
+// was in PSUM is added last. float32r is rounded to 10 bits of mantissa first.
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <vector>
+
+#include "contract/isa_types.h"
+#include "hw/core/tensor_access.h"
+
+namespace hw {
+
+class PeArray {
+ public:
+  // Weights whose values are not known: zeros.
+  void expect(const contract::isa::Ldweights& o) { place(o); }
+  // Operands are open.
+  void load(const contract::isa::Ldweights& o, const TensorAccess& source);
+  // False: there are no weights on its tile, they have another number of rows or columns, or a type
+  // that does not go with what moves.
+  bool fits(const contract::isa::Matmul& o) const;
+  void multiply(const contract::isa::Matmul& o, const TensorAccess& moving,
+                const TensorAccess& destination);
+
+ private:
+  // A rectangle of the array with its weights.
+  struct Tile {
+    uint32_t first_row = 0;
+    uint32_t rows = 0;
+    uint32_t first_column = 0;
+    uint32_t columns = 0;
+    uint32_t slices = 1;
+    contract::isa::DataType type = contract::isa::DataType::kFloat32;
+    std::vector<float> weights;  // (slices x rows) x columns
+    std::vector<uint8_t> bytes;  // as they were, rows x (slices x columns): for transposes
+    bool overlaps(const Tile& other) const {
+      return first_row < other.first_row + other.rows && other.first_row < first_row + rows &&
+             first_column < other.first_column + other.columns &&
+             other.first_column < first_column + columns;
+    }
+  };
+  // PSUM in units of its smallest element.
+  static constexpr size_t kUnit = 2;
+  static constexpr size_t kUnits = contract::tpb::kPsumPartitionBytes / kUnit;
+  static constexpr size_t kUnitsPerBank = contract::tpb::kPsumBankBytes / kUnit;
+  using Marks = std::bitset<kUnits>;
+
+  Tile& place(const contract::isa::Ldweights& o);
+  const Tile* tile_of(const contract::isa::Matmul& o) const;
+  void transpose(const Tile& tile, const TensorAccess& destination, size_t n);
+  void open_group(const TensorBox& box, uint32_t lane);
+  void accumulate_row(contract::isa::Accumulate mode, const TensorAccess& to, uint32_t lane,
+                      float* sums);
+  void accumulate_each(contract::isa::Accumulate mode, const TensorAccess& to, uint32_t lane,
+                       const float* sums);
+
+  std::vector<Tile> tiles_;  // none overlap
+  // Elements that products have written since the last START on their bank, by partition.
+  std::vector<Marks> written_;
+  std::vector<float> moving_;
+  std::vector<float> sums_;
+  std::vector<float> old_;
+};
+
+}  // namespace hw

@@ -1,0 +1,99 @@
+// Where the elements of an operand lie in SBUF or PSUM of one NeuronCore, and their way from there
+// and back. Source of truth: spec/engine-isa.md 3, docs/hardware-contract.md 1.
+//
+// A lane is one partition of an operand. Elements are read and written in stream order, as float32
+// (which every type converts to and from), as 32-bit words (integers up to that size, sign- or
+// zero-extended), or as the bytes that they are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "contract/isa_types.h"
+#include "hw/mem/fabric.h"
+
+namespace hw {
+
+// Bounding box of an operand: partitions x bytes within a partition.
+struct TensorBox {
+  contract::isa::Memory memory = contract::isa::Memory::kSbuf;
+  uint32_t first_partition = 0;
+  uint32_t partitions = 0;
+  uint64_t begin = 0;  // lowest byte of a partition
+  uint64_t end = 0;    // past the highest
+  uint64_t start = 0;  // byte of element 0
+
+  bool overlaps(const TensorBox& other) const {
+    return memory == other.memory && begin < other.end && other.begin < end &&
+           first_partition < other.first_partition + other.partitions &&
+           other.first_partition < first_partition + partitions;
+  }
+};
+
+// An access pattern with as few dimensions as it needs; 0 varies fastest.
+struct FreePattern {
+  explicit FreePattern(const contract::isa::TensorOperand& operand);
+  uint32_t dims = 0;
+  size_t count[4] = {1, 1, 1, 1};
+  int64_t step[4] = {1, 0, 0, 0};  // elements
+  size_t elements = 1;
+  bool contiguous() const { return dims <= 1 && step[0] == 1; }
+};
+
+// One operand of one instruction, resolved.
+class TensorAccess {
+ public:
+  TensorAccess(const contract::isa::TensorOperand& operand, const TensorBox& box, Memory& memory);
+
+  const TensorBox& box() const { return box_; }
+  contract::isa::DataType type() const { return type_; }
+  size_t elements() const { return pattern_.elements; }  // per lane
+  const FreePattern& pattern() const { return pattern_; }
+  // False: the host has no memory for SBUF or PSUM.
+  [[nodiscard]] bool open();
+
+  // Of a lane, after open(). Numbers go to or come from `elements()` places.
+  void read(uint32_t lane, float* to) const;
+  void read(uint32_t lane, uint32_t* to) const;
+  void read(uint32_t lane, uint8_t* to) const;
+  void write(uint32_t lane, const float* from) const;
+  void write(uint32_t lane, const uint32_t* from) const;
+  void write(uint32_t lane, const uint8_t* from) const;
+  // Byte of element 0.
+  uint8_t* at(uint32_t lane) const { return origin_ + lane * pitch_; }
+  // Calls `each(pointer, byte within the partition)` for every element, in stream order.
+  template <typename Each>
+  void each_element(uint32_t lane, Each&& each) const {
+    const auto bytes = static_cast<int64_t>(bytes_);
+    each_row([&](int64_t offset) {
+      for (size_t i = 0; i < pattern_.count[0]; ++i, offset += pattern_.step[0] * bytes) {
+        each(at(lane) + offset, static_cast<uint64_t>(static_cast<int64_t>(box_.start) + offset));
+      }
+    });
+  }
+
+ private:
+  // Calls `each(byte offset of the row's first element)` for every innermost row, in stream order.
+  template <typename Each>
+  void each_row(Each&& each) const {
+    const auto bytes = static_cast<int64_t>(bytes_);
+    for (size_t w = 0; w < pattern_.count[3]; ++w) {
+      for (size_t z = 0; z < pattern_.count[2]; ++z) {
+        int64_t at = (static_cast<int64_t>(w) * pattern_.step[3] +
+                      static_cast<int64_t>(z) * pattern_.step[2]) *
+                     bytes;
+        for (size_t y = 0; y < pattern_.count[1]; ++y, at += pattern_.step[1] * bytes) each(at);
+      }
+    }
+  }
+
+  TensorBox box_;
+  Memory& memory_;
+  contract::isa::DataType type_;
+  size_t bytes_;
+  FreePattern pattern_;
+  uint8_t* origin_ = nullptr;
+  uint64_t pitch_;
+};
+
+}  // namespace hw
