@@ -3,11 +3,12 @@
 include(CMakePackageConfigHelpers)
 
 install(TARGETS soma nccom-test neff RUNTIME DESTINATION bin)
-install(TARGETS nrt ndl shim soma_machine LIBRARY DESTINATION lib NAMELINK_SKIP)
+install(TARGETS nrt ndl shim soma_kernel soma_machine LIBRARY DESTINATION lib NAMELINK_SKIP)
 install(TARGETS nrt ndl LIBRARY DESTINATION lib NAMELINK_ONLY)
 install(DIRECTORY ${CMAKE_BINARY_DIR}/libexec/soma DESTINATION libexec USE_SOURCE_PERMISSIONS)
 
 install(DIRECTORY sdk/soma DESTINATION include FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY ${CMAKE_BINARY_DIR}/kernel_headers/soma DESTINATION include)
 install(DIRECTORY runtime/include/nrt DESTINATION include)
 install(FILES driver/ndl/ndl.h driver/ndl/neuron_driver_shared.h
               driver/ndl/neuron_driver_shared_tensor_batch_op.h DESTINATION include/ndl)

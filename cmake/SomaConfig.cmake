@@ -2,6 +2,7 @@
 #
 #   Soma::sdk       headers soma/*.h with SystemC, for blocks and policies
 #   Soma::machine   the machine as a module (soma/machine.h)
+#   Soma::kernel    the kernel builder (soma/kernel.h)
 #   Soma::nrt, Soma::ndl   the runtime and driver libraries with their headers
 #   soma_library_of_blocks(name source...)   a library of blocks or policies, lib<name>.so in the
 #                                            build directory, as platform files name it
@@ -24,6 +25,8 @@ if(NOT TARGET Soma::sdk)
       INTERFACE_LINK_LIBRARIES "${ARG_LINK}")
   endfunction()
   _soma_shared(machine FILE libsoma_machine.so LINK Soma::sdk)
+  _soma_shared(kernel FILE libsoma_kernel.so)
+  set_property(TARGET Soma::kernel PROPERTY INTERFACE_COMPILE_FEATURES cxx_std_17)
   _soma_shared(nrt FILE libnrt.so)
   _soma_shared(ndl FILE libndl.so)
 endif()

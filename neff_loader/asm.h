@@ -30,6 +30,7 @@
 #include "arch/contract/isa.h"
 #include "base/error.h"
 #include "base/span.h"
+#include "neff_loader/debug_info.h"
 
 namespace neff {
 
@@ -42,8 +43,8 @@ struct AsmOptions {
 // Text to the bytes of an engine instruction file (spec/neff.md 5.5).
 base::Result<std::vector<uint8_t>> assemble(std::string_view text, const AsmOptions& options = {});
 
-// An engine instruction file to text.
-base::Result<std::string> disassemble(base::ConstByteSpan file);
+// An engine instruction file to text; with `info`, a comment says which line an instruction is of.
+base::Result<std::string> disassemble(base::ConstByteSpan file, const DebugInfo* info = nullptr);
 
 // One instruction at `records`, for traces and messages; any bytes give some text. Symbols are
 // printed as their index when `symbols` is null.

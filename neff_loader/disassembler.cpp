@@ -331,7 +331,8 @@ std::string preamble(const ParsedFile& file, bool with_symbols) {
   return out;
 }
 
-base::Result<std::string> body(base::ConstByteSpan records, const ParsedFile& file) {
+base::Result<std::string> body(base::ConstByteSpan records, const ParsedFile& file,
+                               const DebugInfo* info) {
   std::string out;
   size_t next_function = 0;
   uint64_t function_end = UINT64_MAX;
@@ -366,7 +367,8 @@ base::Result<std::string> body(base::ConstByteSpan records, const ParsedFile& fi
       return violation("B-04", "engine file record " + number(pc), "unknown symbol");
     }
     const Lines lines = instruction_text(records.data() + at, in, &file.symbols);
-    out += number(pc) + "  " + lines.first + "\n";
+    const std::string source = info == nullptr ? "" : info->describe(in.debug_id);
+    out += number(pc) + "  " + lines.first + (source.empty() ? "" : "  # " + source) + "\n";
     if (!lines.extension.empty()) out += number(pc + 1) + "  " + lines.extension + "\n";
     pc += in.records();
   }
@@ -376,14 +378,14 @@ base::Result<std::string> body(base::ConstByteSpan records, const ParsedFile& fi
 
 }  // namespace
 
-base::Result<std::string> disassemble(base::ConstByteSpan file) {
+base::Result<std::string> disassemble(base::ConstByteSpan file, const DebugInfo* info) {
   base::Result<ParsedFile> parsed = parse_file(file);
   if (!parsed) return parsed.error();
   const isa::EngineFileHeader& h = parsed->header;
   const base::ConstByteSpan records =
       h.record_count == 0 ? base::ConstByteSpan()
                           : file.sub(h.records_offset, size_t{h.record_count} * isa::kRecordBytes);
-  base::Result<std::string> instructions = body(records, *parsed);
+  base::Result<std::string> instructions = body(records, *parsed, info);
   if (!instructions) return instructions.error();
   // Symbols are listed only where the order of use does not give the same table.
   const std::string text = preamble(*parsed, false) + *instructions;

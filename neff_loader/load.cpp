@@ -168,6 +168,16 @@ void list_tensors(const Subgraph& sg, VariableType type, std::vector<TensorInfo>
   }
 }
 
+// Only for readers of messages: whatever it is, the file loads.
+std::optional<DebugInfo> find_debug_info(const Context& c) {
+  const Member* member = c.archive.find(kDebugInfoFile);
+  Report own;
+  if (member == nullptr || !json_within_limits(*member, c.options.limits, &own)) {
+    return std::nullopt;
+  }
+  return read_debug_info(member->data);
+}
+
 base::Status parse_all(const Context& c, Neff* neff) {
   const std::vector<GraphRef> graphs = find_graphs(c);
   if (c.report.ok()) check_cores(c, graphs.size());
@@ -244,6 +254,7 @@ base::Result<Neff> load(base::ConstByteSpan file, const LoadOptions& options) {
   Report report;
   const Context context{*neff.archive, neff.header, options, report, neff.executable};
   if (base::Status s = parse_all(context, &neff); !s) return s.error();
+  neff.debug_info = find_debug_info(context);
   neff.warnings = container->warnings;
   const auto append = [&](const std::vector<std::string>& more) {
     neff.warnings.insert(neff.warnings.end(), more.begin(), more.end());

@@ -23,6 +23,7 @@
 #include "neff_loader/access_pattern.h"
 #include "neff_loader/archive.h"
 #include "neff_loader/container.h"
+#include "neff_loader/debug_info.h"
 #include "neff_loader/dtype.h"
 
 namespace neff {
@@ -275,6 +276,7 @@ struct Neff {
   std::vector<Subgraph> subgraphs;  // element i runs on physical core i of the logical core
   std::vector<TensorInfo> tensors;  // inputs, then outputs, each by var_id of the first subgraph
   std::vector<std::string> warnings;
+  std::optional<DebugInfo> debug_info;     // where instructions come from
   std::shared_ptr<const Archive> archive;  // owns what the spans above point to
 
   bool has_collectives() const;

@@ -308,11 +308,13 @@ class Execution {
            core_.engine_register(image.part, engine, contract::engine::kPc)});
       const uint32_t state = values ? (*values)[0] : ~0u;
       const uint32_t pc = values ? (*values)[1] : ~0u;
+      const int64_t source = image.program.source_pc(pc);
+      const std::string line = program_.source_line(image, source);
       log(LogLevel::kError, Component::kTdrv, "exec_consume_tpb_status_notifications",
           "Missing infer_status notification: (end:%s) NC %u, status %u at record %u (%lld of the "
-          "file)",
-          kEngineNames[engine], core_.nc() + image.part, state, pc,
-          static_cast<long long>(image.program.source_pc(pc)));
+          "file%s%s)",
+          kEngineNames[engine], core_.nc() + image.part, state, pc, static_cast<long long>(source),
+          line.empty() ? "" : ", ", line.c_str());
     }
     if (program_.collectives() == nullptr) return;
     for (const CcCore& cc : core_.cc_cores()) log_cc(cc);
@@ -401,6 +403,7 @@ ExecutionOutcome execute(LoadedProgram& program, const ExecutionOptions& options
 base::Error engine_failure(const LoadedProgram& program, const EngineImage& image,
                            const contract::NqEntry& entry) {
   const int64_t source = image.program.source_pc(entry.pc);
+  const std::string line = program.source_line(entry.debug_id);
   const auto code = static_cast<contract::EngineError>(entry.payload);
   NRT_STATUS status = NRT_EXEC_COMPLETED_WITH_ERR;
   if (code == contract::EngineError::kBadInstruction ||
@@ -414,7 +417,8 @@ base::Error engine_failure(const LoadedProgram& program, const EngineImage& imag
                    kEngineNames[static_cast<uint32_t>(image.engine)] +
                    " reported: " + engine_error_text(entry.payload) + " (info " +
                    std::to_string(entry.info) + ") at record " + std::to_string(entry.pc) +
-                   ", isa instruction line number = " + std::to_string(source),
+                   ", isa instruction line number = " + std::to_string(source) +
+                   (line.empty() ? "" : ", of " + line),
                base::Fault::kProgram);
 }
 

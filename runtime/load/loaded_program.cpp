@@ -69,6 +69,20 @@ base::Status LoadedProgram::check_parts() const {
   return {};
 }
 
+std::string LoadedProgram::source_line(uint64_t debug_id) const {
+  return neff_.debug_info ? neff_.debug_info->describe(debug_id) : "";
+}
+
+std::string LoadedProgram::source_line(const EngineImage& image, int64_t record) const {
+  const neff::EngineProgram* program = neff_.subgraphs[image.part].program(image.engine);
+  if (program == nullptr || record < 0) return "";
+  const auto step = std::find_if(
+      program->steps.begin(), program->steps.end(), [record](const neff::ProgramStep& s) {
+        return s.pc <= record && record < int64_t{s.pc} + s.instruction.records();
+      });
+  return step == program->steps.end() ? "" : source_line(step->instruction.debug_id);
+}
+
 base::Status LoadedProgram::build() {
   if (base::Status s = check_parts(); !s.ok()) return s;
   for (const auto& part : parts_) {

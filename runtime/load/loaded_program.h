@@ -43,6 +43,10 @@ class LoadedProgram {
   const std::vector<VariableAddress>& variables() const { return parts_[0]->variables(); }
   // Programs of all physical cores.
   const std::vector<const EngineImage*>& engines() const { return engines_; }
+  // The kernel's line that an instruction stands for, or "" if the file does not say: by debug id,
+  // or by the record in the file.
+  std::string source_line(uint64_t debug_id) const;
+  std::string source_line(const EngineImage& image, int64_t record) const;
   CollectiveSet* collectives() const { return collectives_.get(); }
   const LoadContext& context() const { return context_; }
 

@@ -88,6 +88,18 @@ class Installed(Platforms):
         self.assertIn(str(self.prefix / "lib"), libraries)
         self.assertNotIn(str(self.build), libraries)
 
+    def test_kernels(self):
+        """They need no more than the installed headers and library; their lines are in the file."""
+        build = self.tree / "kernels"
+        run("cmake", "-G", "Ninja", "-S", SOURCE.parent / "kernels", "-B", build,
+            "-DCMAKE_CXX_FLAGS=-O0", f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        run("cmake", "--build", build, "--target", "softmax")
+        neff = self.directory / "softmax.neff"
+        run(build / "softmax", 200, 64, neff)
+        self.assertIn("softmax", run(self.program("neff"), "info", neff))
+        self.assertRegex(run(self.program("neff"), "dis", neff),
+                         r"ACTIVATE .* # .*softmax\.cpp:\d+ \(activation\)")
+
     def packed_checksum(self, files=SOURCE / "checksum" / "neff"):
         neff = self.directory / "checksum.neff"
         run(self.program("neff"), "pack", files, "-o", neff)

@@ -145,10 +145,12 @@ Status run_dis(const Arguments& a) {
   }
   auto unpacked = neff::unpack(*file);
   if (!unpacked) return unpacked.error();
+  const neff::Member* debug = unpacked->archive.find(neff::kDebugInfoFile);
+  const auto info = debug == nullptr ? std::nullopt : neff::read_debug_info(debug->data);
   std::string all;
   for (const neff::Member& m : unpacked->archive.members) {
     if (!is_engine_file(m.data) || (!a.member.empty() && m.name != a.member)) continue;
-    auto text = neff::disassemble(m.data);
+    auto text = neff::disassemble(m.data, info ? &*info : nullptr);
     if (!text) {
       base::Error error = text.error();
       error.where = m.name + " " + error.where;

@@ -1,0 +1,200 @@
+// The kernel builder: C++ that writes a kernel for one NeuronCore and gets a NEFF that any program
+// loads (docs/kernels.md).
+//
+//   kernel::Kernel k({"add"});
+//   auto a = k.input("a", kernel::DType::kFloat32, {128, 512});
+//   auto b = k.input("b", kernel::DType::kFloat32, {128, 512});
+//   auto c = k.output("c", kernel::DType::kFloat32, {128, 512});
+//   auto x = k.sbuf({128, 512}, kernel::DType::kFloat32, "x");
+//   auto y = k.sbuf({128, 512}, kernel::DType::kFloat32, "y");
+//   k.load(x, a);
+//   k.load(y, b);
+//   k.tensor_tensor(x, x, y, kernel::Op::kAdd);
+//   k.store(c, x);
+//   base::Result<std::vector<uint8_t>> neff = k.finish();
+//
+// Calls are recorded in order and mean what they would mean if each were complete before the next.
+// Engines and transfers run at the same time all the same: the builder knows what every call reads
+// and writes, and lets an engine wait, by semaphores, for exactly those earlier ones of others that
+// it must come after. C++ loops are unrolled: a kernel is straight-line code for each engine.
+//
+// Errors: the first mistake is kept, with the line of the kernel, and finish() returns it; later
+// calls do nothing. So a kernel is written without checks, and nothing throws.
+//
+// Semaphores: 0 to 4 count completed instructions of an engine, 16 from 16 on the transfers of each
+// queue set in turn: a semaphore is used again only when its last transfer is known to be complete,
+// so that its value says of every queue that it is through. They are all back at 0 at the end.
+//
+// Missing: loops and branches of sequencers, dynamic addresses, reductions by DMA, collectives, two
+// cores.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "kernel_view.h"
+
+namespace kernel {
+
+// One step of an element-wise instruction: x op operand, or operand op x when reversed.
+struct Step {
+  Op op = Op::kBypass;
+  Scalar operand = 0;
+  bool reverse = false;
+};
+
+// function(x * scale + bias); the results go to dst and, as `reduce` says, into the accumulators.
+struct Activation {
+  Function function = Function::kCopy;
+  Scalar scale = 1.0;
+  Scalar bias = 0.0;
+  Reduce reduce = Reduce::kIdle;
+  Op reduce_op = Op::kAdd;
+  float parameter = 0;  // of kPrelu
+};
+
+// offset + lane * multiplier + sum of step * index over the free dimensions of dst, outermost
+// first.
+struct Affine {
+  int32_t offset = 0;
+  int32_t multiplier = 0;
+  std::vector<int32_t> steps;
+};
+
+class __attribute__((visibility("default"))) Kernel {
+ public:
+  struct Params {
+    std::string name = "kernel";
+    Generation generation = Generation::kV2;
+  };
+  using Sizes = View::Sizes;
+
+  explicit Kernel(Params params);
+
+  // ---- Memory ----
+  // Tensors in HBM, row-major. Inputs and outputs are bound by name when the NEFF is executed.
+  View input(const std::string& name, DType dtype, Sizes shape, Location at = Location::here());
+  View output(const std::string& name, DType dtype, Sizes shape, Location at = Location::here());
+  View constant(const std::string& name, DType dtype, Sizes shape, const void* data, size_t bytes,
+                Location at = Location::here());
+  View scratch(const std::string& name, DType dtype, Sizes shape, Location at = Location::here());
+
+  // A tile: shape[0] partitions from `start_partition` on, the rest in each of them.
+  Tile sbuf(Sizes shape, DType dtype, const std::string& name, int start_partition = 0,
+            Location at = Location::here());
+  Tile psum(Sizes shape, DType dtype, const std::string& name, int start_partition = 0,
+            Location at = Location::here());
+  Ring ring(size_t tiles, const Sizes& shape, DType dtype, const std::string& name,
+            Space space = Space::kSbuf, Location at = Location::here());
+
+  // Bytes in each partition: all there are for tiles, and the largest piece that is free in all.
+  int64_t capacity(Space space) const;
+  int64_t largest_free(Space space) const;
+
+  // ---- Transfers, from and to HBM and SBUF; elements in row-major order, converted if need be
+  // ----
+  void load(const View& dst, const View& src, Engine trigger = Engine::kSync,
+            Location at = Location::here());
+  void store(const View& dst, const View& src, Engine trigger = Engine::kGpSimd,
+             Location at = Location::here());
+  void dma_copy(const View& dst, const View& src, Engine trigger = Engine::kSync,
+                Location at = Location::here());
+
+  // ---- Compute (spec/engine-isa.md 10) ----
+  void tensor_tensor(const View& dst, const View& a, const View& b, Op op,
+                     Engine engine = Engine::kAuto, Location at = Location::here());
+  void tensor_scalar(const View& dst, const View& src, const Step& first, const Step& second = {},
+                     Engine engine = Engine::kAuto, Location at = Location::here());
+  void scalar_tensor_tensor(const View& dst, const View& src, const Step& first, Op second,
+                            const View& other, bool reverse = false,
+                            Location at = Location::here());
+  // r = (a op0 r) op1 b along the stream, from `initial` on.
+  void tensor_tensor_scan(const View& dst, const View& a, const View& b, const Scalar& initial,
+                          Op op0, Op op1, Location at = Location::here());
+  void tensor_copy(const View& dst, const View& src, Engine engine = Engine::kAuto,
+                   Location at = Location::here());
+  void reciprocal(const View& dst, const View& src, Location at = Location::here());
+  void memset(const View& dst, double value, Engine engine = Engine::kAuto,
+              Location at = Location::here());
+  void iota(const View& dst, const Affine& values, Location at = Location::here());
+  // dst = (values compare 0) ? src : fill.
+  void affine_select(const View& dst, const View& src, const Affine& values, Op compare,
+                     double fill, Location at = Location::here());
+
+  // Where the predicate is not 0 (reverse: is 0), dst = src.
+  void copy_predicated(const View& dst, const View& src, const View& predicate,
+                       bool reverse = false, Location at = Location::here());
+  // In each partition: dst[i] = src[index[i]], uint32 indices.
+  void gather(const View& dst, const View& src, const View& index, Location at = Location::here());
+
+  // Folds the innermost `dims` dimensions of src.
+  void tensor_reduce(const View& dst, const View& src, Op op, size_t dims = 1, bool negate = false,
+                     Location at = Location::here());
+  void tensor_scalar_reduce(const View& dst, const View& src, const Step& step, Op reduce_op,
+                            Reduce reduce = Reduce::kResetReduce, const Scalar& initial = 0.0,
+                            Location at = Location::here());
+  void activation(const View& dst, const View& src, const Activation& what,
+                  Location at = Location::here());
+  // activation() into fresh accumulators, then read_accumulator().
+  void activation_reduce(const View& dst, const View& result, const View& src, Activation what,
+                         Location at = Location::here());
+  void read_accumulator(const View& dst, Engine engine, bool negate = false,
+                        Location at = Location::here());
+
+  // acc = (src op operand) `op` acc along the stream, each of which is stored.
+  void tensor_scalar_cumulative(const View& dst, const View& src, const Step& step, Op op,
+                                Reduce reduce = Reduce::kResetReduce, const Scalar& initial = 0.0,
+                                Location at = Location::here());
+  // Count, mean and variance times count, of even and of odd elements; then their mean and
+  // variance.
+  void bn_stats(const View& dst, const View& src, Location at = Location::here());
+  void bn_aggregate(const View& dst, const View& src, Location at = Location::here());
+  // Folds the partitions into one.
+  void partition_reduce(const View& dst, const View& src, Op op, bool average = false,
+                        Location at = Location::here());
+  // The eight largest elements, descending; where values are first.
+  void max8(const View& dst, const View& src, Location at = Location::here());
+  void find_index8(const View& dst, const View& src, const View& values,
+                   Location at = Location::here());
+
+  // dst[m, n] (+)= sum over k of stationary[k, m] * moving[k, n]; k and m are partitions.
+  void matmul(const View& dst, const View& stationary, const View& moving,
+              Accumulate accumulate = Accumulate::kOverwrite, Location at = Location::here());
+  // The two halves of it: weights stay until the next ones.
+  // Tiles of the array begin at the first partition of stationary, and at `column`, the first
+  // partition of dst.
+  void load_weights(const View& stationary, int column = 0, Location at = Location::here());
+  void multiply(const View& dst, const View& moving, Accumulate accumulate = Accumulate::kOverwrite,
+                Location at = Location::here());
+  // dst (PSUM) = src transposed, by a product with a square identity of src's partitions. From
+  // NeuronCore v3 on bit by bit, with dst of src's type.
+  void transpose(const View& dst, const View& src, const View& identity,
+                 Location at = Location::here());
+  // Ones on the diagonal, zeros elsewhere.
+  void identity(const View& dst, Location at = Location::here());
+
+  // Register `number` of an engine, for Scalar::reg.
+  void set_register(Engine engine, uint8_t number, uint32_t value, Location at = Location::here());
+
+  // ---- The end ----
+  // The first mistake so far.
+  base::Status status() const;
+  // The file. The kernel takes no more calls afterwards.
+  base::Result<std::vector<uint8_t>> finish(Location at = Location::here());
+  // The same into a file.
+  base::Status save(const std::string& path, Location at = Location::here());
+
+ private:
+  void product(const char* name, const View& dst, const View& moving, Accumulate accumulate,
+               bool transpose, Location at);
+  View tensor(const std::string& name, int usage, DType dtype, Sizes shape, const void* data,
+              size_t bytes, Location at);
+  Tile tile(Space space, const Sizes& shape, DType dtype, const std::string& name,
+            int start_partition, Location at);
+
+  std::shared_ptr<Program> program_;
+};
+
+}  // namespace kernel

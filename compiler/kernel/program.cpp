@@ -1,0 +1,454 @@
+#include "compiler/kernel/program.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/num/types.h"
+#include "neff_loader/status.h"
+
+namespace kernel {
+namespace {
+
+// What software finds free in a partition of SBUF (spec/engine-isa.md 2).
+int64_t sbuf_bytes(Generation generation) {
+  switch (generation) {
+    case Generation::kV2:
+      return 180224;
+    case Generation::kV3:
+      return 212984;
+    case Generation::kV4:
+      return 245752;
+  }
+  return 0;
+}
+
+constexpr int64_t kPsumBytes = contract::tpb::kPsumPartitionBytes;
+constexpr int64_t kPsumBank = 2048;         // spec/engine-isa.md 2
+constexpr int64_t kMostElements = 65536;    // spec/engine-isa.md 3 rule 5
+constexpr size_t kMostDims = 4;             // spec/engine-isa.md 3 rule 3
+constexpr const char* kStateBuffer = "SB";  // the variable of the chip's memory
+
+// Memories of footprints: HBM tensors from kFirstTensor on.
+constexpr uint64_t kSbufMemory = 0;
+constexpr uint64_t kPsumMemory = 1;
+constexpr uint64_t kFirstTensor = 2;
+
+// Without dimensions of one element; neighbours that continue each other are one. Outermost first.
+std::vector<Dim> merged(const Dim* from, const Dim* to) {
+  std::vector<Dim> out;
+  for (const Dim* d = from; d != to; ++d) {
+    if (d->count == 1) continue;
+    if (!out.empty() && out.back().step == d->step * d->count) {
+      out.back() = {d->step, out.back().count * d->count};
+    } else {
+      out.push_back(*d);
+    }
+  }
+  return out;
+}
+
+const char* space_name(Space space) {
+  switch (space) {
+    case Space::kHbm:
+      return "HBM";
+    case Space::kSbuf:
+      return "SBUF";
+    case Space::kPsum:
+      return "PSUM";
+    case Space::kNone:
+      break;
+  }
+  return "nothing";
+}
+
+}  // namespace
+
+std::string to_string(const Location& at) {
+  return std::string(at.file) + ":" + std::to_string(at.line);
+}
+
+isa::DataType data_type(DType dtype) {
+  return static_cast<isa::DataType>(dtype);
+}
+
+unsigned bytes_of(DType dtype) {
+  return isa::data_type_bytes(data_type(dtype));
+}
+
+bool is_integer(DType dtype) {
+  return contract::dtype_is_integer(isa::dtype_of(data_type(dtype)));
+}
+
+const char* engine_name(uint32_t engine) {
+  constexpr const char* kNames[] = {"Tensor", "Scalar", "GpSimd", "Vector", "Sync"};
+  return engine < std::size(kNames) ? kNames[engine] : "?";
+}
+
+Program::Program(Kernel::Params given)
+    : params(std::move(given)),
+      sbuf("SBUF", sbuf_bytes(params.generation), 0),
+      psum("PSUM", kPsumBytes, kPsumBank),
+      names_{kStateBuffer} {}
+
+void Program::fail(base::Fault fault, Location at, std::string what) {
+  if (error_) return;
+  const bool resource = fault == base::Fault::kResource;
+  error_ = base::Error{fault, resource ? neff::status::kResource : neff::status::kInvalid,
+                       to_string(at), std::move(what)};
+}
+
+// ---- Memory ----
+
+View Program::add_tensor(Tensor tensor, Location at) {
+  if (!ok()) return {};
+  const std::string what = "tensor '" + tensor.name + "': ";
+  if (tensor.name.empty() || tensor.name.size() > 255 || !names_.insert(tensor.name).second) {
+    fail(base::Fault::kUsage, at, what + "a name has 1 to 255 characters and is used once");
+    return {};
+  }
+  View view;
+  int64_t elements = 1;
+  for (size_t i = tensor.shape.size(); i > 0; --i) {
+    const int64_t n = tensor.shape[i - 1];
+    if (n < 1 || n > (int64_t{1} << 40) / elements) {
+      fail(base::Fault::kUsage, at,
+           what + "a size is not positive, or the tensor has over 2^40 elements");
+      return {};
+    }
+    view.dims_.insert(view.dims_.begin(), Dim{elements, n});
+    elements *= n;
+  }
+  tensor.bytes = elements * bytes_of(tensor.dtype);
+  if (tensor.usage == Usage::kConstant &&
+      static_cast<int64_t>(tensor.content.size()) != tensor.bytes) {
+    fail(base::Fault::kUsage, at,
+         what + std::to_string(tensor.content.size()) + " bytes are given, its shape takes " +
+             std::to_string(tensor.bytes));
+    return {};
+  }
+  view.space_ = Space::kHbm;
+  view.dtype_ = tensor.dtype;
+  view.buffer_ = static_cast<uint32_t>(tensors.size());
+  tensors.push_back(std::move(tensor));
+  return view;
+}
+
+View Program::allocate(Space space, const View::Sizes& shape, DType dtype, const std::string& name,
+                       int64_t start_partition, Location at) {
+  if (!ok()) return {};
+  const std::string what = "tile '" + name + "': ";
+  const bool positive =
+      !shape.empty() && std::all_of(shape.begin(), shape.end(), [](int64_t n) { return n >= 1; });
+  if (!positive) {
+    fail(base::Fault::kUsage, at, what + "its shape is partitions, then positive sizes");
+    return {};
+  }
+  if (start_partition < 0 || start_partition + shape[0] > isa::kPartitions) {
+    fail(base::Fault::kUsage, at,
+         what + std::to_string(shape[0]) + " partitions from " + std::to_string(start_partition) +
+             " on; there are " + std::to_string(isa::kPartitions));
+    return {};
+  }
+  View view;
+  int64_t elements = 1;
+  for (size_t i = shape.size() - 1; i > 0; --i) {
+    view.dims_.insert(view.dims_.begin(), Dim{elements, shape[i]});
+    elements *= std::min<int64_t>(shape[i], int64_t{1} << 31);
+    elements = std::min<int64_t>(elements, int64_t{1} << 31);
+  }
+  view.dims_.insert(view.dims_.begin(), Dim{0, shape[0]});
+  Arena& memory = arena(space);
+  const int64_t bytes = elements * bytes_of(dtype);
+  const auto id = memory.allocate(name, start_partition, shape[0], bytes);
+  if (!id) {
+    fail(base::Fault::kResource, at,
+         what + std::to_string(bytes) + " bytes in each of " + std::to_string(shape[0]) +
+             " partitions do not fit in " + memory.name() + " of " +
+             std::to_string(memory.capacity()) + ": " + std::to_string(memory.allocated()) +
+             " are allocated, the largest free piece has " +
+             std::to_string(memory.largest_free(start_partition, shape[0])) +
+             "; allocated: " + memory.list());
+    return {};
+  }
+  view.space_ = space;
+  view.dtype_ = dtype;
+  view.buffer_ = *id;
+  view.start_partition_ = start_partition;
+  view.offset_ = memory.piece(*id).offset;
+  return view;
+}
+
+void Program::release(const View& tile, Location /*at*/) {
+  arena(tile.space_).release(tile.buffer_);
+}
+
+bool Program::alive(const View& view) const {
+  return view.space_ == Space::kHbm ? view.buffer_ < tensors.size()
+                                    : arena(view.space_).has(view.buffer_);
+}
+
+// ---- Operands ----
+
+std::string Program::describe(const View& view) const {
+  const std::string& name = view.space_ == Space::kHbm
+                                ? tensors[view.buffer_].name
+                                : arena(view.space_).piece(view.buffer_).name;
+  return std::string(space_name(view.space_)) + " '" + name + "'";
+}
+
+bool Program::check(const Call& call, const std::vector<Operand>& operands) {
+  if (!ok()) return false;
+  const std::string what = std::string(call.name) + ": ";
+  if (closed) {
+    fail(base::Fault::kUsage, call.at, what + "the kernel is finished");
+    return false;
+  }
+  for (const Operand& o : operands) {
+    const View& v = *o.view;
+    if (!v) {
+      fail(base::Fault::kUsage, call.at, what + o.name + " is an empty view");
+    } else if (v.program_.get() != this) {
+      fail(base::Fault::kUsage, call.at, what + o.name + " belongs to another kernel");
+    } else if (!alive(v)) {
+      fail(base::Fault::kUsage, call.at, what + o.name + " is a view of a tile that was released");
+    } else if (o.write && v.space_ == Space::kHbm &&
+               (tensors[v.buffer_].usage == Usage::kInput ||
+                tensors[v.buffer_].usage == Usage::kConstant)) {
+      fail(base::Fault::kUsage, call.at, what + describe(v) + " is read only");
+    }
+  }
+  return ok();
+}
+
+isa::TensorOperand Program::tensor(const Call& call, const Operand& operand, size_t kept,
+                                   size_t* folded) {
+  isa::TensorOperand out{};
+  if (!ok()) return out;
+  const View& v = *operand.view;
+  const std::string what = std::string(call.name) + ": " + operand.name + " (" + describe(v) + ") ";
+  if (!v.on_chip()) {
+    fail(base::Fault::kUsage, call.at, what + "is not on the chip; load it into a tile");
+    return out;
+  }
+  const auto partitions = static_cast<unsigned>(v.dims_[0].count);
+  if (!isa::legal_partitions(static_cast<unsigned>(v.start_partition_), partitions)) {
+    fail(base::Fault::kUsage, call.at,
+         what + "has " + std::to_string(partitions) + " partitions from " +
+             std::to_string(v.start_partition_) +
+             " on; 65 to 128 start at 0, 33 to 64 at 0 or 64, up to 32 at a multiple of 32");
+    return out;
+  }
+  const Dim* first = v.dims_.data() + 1;
+  const Dim* middle = first + kept;
+  const Dim* last = v.dims_.data() + v.dims_.size();
+  std::vector<Dim> dims = merged(first, middle);
+  const std::vector<Dim> inner = merged(middle, last);
+  dims.insert(dims.end(), inner.begin(), inner.end());
+  if (folded != nullptr) *folded = std::max<size_t>(inner.size(), 1);
+  if (dims.empty() || (folded != nullptr && inner.empty())) dims.push_back({1, 1});
+  int64_t elements = 1;
+  for (const Dim& d : dims) elements *= d.count;
+  if (dims.size() > kMostDims || elements > kMostElements) {
+    fail(base::Fault::kUsage, call.at,
+         what + "has " + std::to_string(dims.size()) + " dimensions that are not contiguous and " +
+             std::to_string(elements) + " elements in a partition; up to 4 and 65536 are possible");
+    return out;
+  }
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const Dim& d = dims[dims.size() - 1 - i];
+    if (d.step > INT16_MAX || d.count > UINT16_MAX) {
+      fail(base::Fault::kUsage, call.at,
+           what + "has a dimension of " + std::to_string(d.count) + " elements that are " +
+               std::to_string(d.step) + " apart; the limits are 65535 and 32767");
+      return out;
+    }
+    out.dims[i] = {static_cast<int16_t>(d.step), static_cast<uint16_t>(d.count)};
+  }
+  out.memory = v.space_ == Space::kPsum ? isa::Memory::kPsum : isa::Memory::kSbuf;
+  out.dtype = data_type(v.dtype_);
+  out.start_partition = static_cast<uint8_t>(v.start_partition_);
+  out.offset_register = isa::kNoRegister;
+  out.byte_offset = static_cast<uint32_t>(v.offset_);
+  return out;
+}
+
+isa::ScalarOperand Program::scalar(const Call& call, const char* name, const Scalar& scalar, Op op,
+                                   int64_t lanes) {
+  isa::ScalarOperand out{};
+  if (!ok()) return out;
+  if (scalar.kind_ == Scalar::kRegister) {
+    out.kind = isa::ScalarOperand::kRegister;
+    out.bits = scalar.bits_;
+    return out;
+  }
+  if (scalar.kind_ == Scalar::kTile) {
+    const Operand operand{name, &scalar.tile_, false};
+    if (!check(call, {operand})) return out;
+    out.kind = isa::ScalarOperand::kTile;
+    out.tile = tensor(call, operand);
+    if (!ok()) return out;
+    if (scalar.tile_.dims_[0].count != lanes || isa::element_count(out.tile) != 1) {
+      fail(base::Fault::kUsage, call.at,
+           std::string(call.name) + ": " + name + " (" + describe(scalar.tile_) +
+               ") is not one element in each of " + std::to_string(lanes) + " partitions");
+    }
+    return out;
+  }
+  const bool bits = isa::on_bits(static_cast<isa::TensorOp>(op));
+  if (bits && !scalar.integer_) {
+    fail(base::Fault::kUsage, call.at,
+         std::string(call.name) + ": " + name + " of an operator on bits is no integer");
+  }
+  const auto value = static_cast<float>(scalar.value_);
+  out.bits = scalar.bits_;
+  if (!bits) std::memcpy(&out.bits, &value, sizeof value);
+  return out;
+}
+
+uint32_t Program::bits_of(const Call& call, double value, DType dtype) {
+  const auto type = static_cast<base::num::Type>(dtype);
+  uint8_t bytes[8] = {};
+  if (base::num::size_of(type) > sizeof(uint32_t)) {
+    fail(base::Fault::kUsage, call.at,
+         std::string(call.name) + ": elements of 8 bytes cannot be set");
+  } else if (base::num::is_integer(type)) {
+    const auto integer = static_cast<int64_t>(value);
+    base::num::convert(base::num::Type::kInt64, &integer, type, bytes, 1);
+  } else {
+    base::num::store_float(type, static_cast<float>(value), bytes);
+  }
+  uint32_t bits = 0;
+  std::memcpy(&bits, bytes, sizeof bits);
+  return bits;
+}
+
+Footprint Program::footprint(const View& view) const {
+  const bool hbm = view.space_ == Space::kHbm;
+  const uint64_t memory = hbm                           ? kFirstTensor + view.buffer_
+                          : view.space_ == Space::kPsum ? kPsumMemory
+                                                        : kSbufMemory;
+  const auto bytes = static_cast<int64_t>(bytes_of(view.dtype_));
+  FootprintBuilder builder(memory, view.offset_, bytes);
+  if (!hbm) builder.partitions(view.start_partition_, view.dims_[0].count);
+  for (size_t i = hbm ? 0 : 1; i < view.dims_.size(); ++i) {
+    builder.dim(view.dims_[i].step * bytes, view.dims_[i].count);
+  }
+  return builder.build();
+}
+
+// ---- Recording ----
+
+uint32_t Program::begin_call(const Call& call) {
+  const bool same = !calls.empty() && calls.back().name == call.name &&
+                    calls.back().at.file == call.at.file && calls.back().at.line == call.at.line;
+  if (!same) calls.push_back(call);
+  return static_cast<uint32_t>(calls.size());
+}
+
+void Program::add(const Call& call, uint32_t engine, const isa::Instruction& instruction) {
+  if (!ok()) return;
+  const isa::OpInfo* op = isa::find_op(instruction.opcode);
+  if (!op->runs_on(static_cast<isa::Engine>(engine))) {
+    fail(base::Fault::kUsage, call.at,
+         std::string(call.name) + ": " + op->name + " does not run on the " + engine_name(engine) +
+             " engine");
+    return;
+  }
+  std::vector<MemoryAccess> accesses;
+  for (const isa::TensorUse& use : isa::tensors_of(instruction)) {
+    const bool in_psum = use.tensor->memory == isa::Memory::kPsum;
+    if (in_psum && engine == contract::kPool) {
+      fail(base::Fault::kUsage, call.at,
+           std::string(call.name) + ": the GpSimd engine does not reach PSUM");
+      return;
+    }
+    const Footprint footprint =
+        footprint_of(in_psum ? kPsumMemory : kSbufMemory, *use.tensor, use.partitions);
+    accesses.push_back({footprint, use.access != isa::Access::kRead});
+  }
+  isa::Record room[1 + isa::kMaxExtensions];
+  if (isa::encode(instruction, room[0].bytes, sizeof room) == 0) {
+    fail(base::Fault::kUsage, call.at,
+         std::string(call.name) + ": these operands do not go together in " + op->name);
+    return;
+  }
+  Order::Step step = order_.instruction(engine, accesses);
+  entries.push_back({instruction, engine, begin_call(call), step.event, std::move(step.waits)});
+}
+
+QueueSet* Program::queue_set(uint32_t engine, const View& dst, const View& src) {
+  const auto io = [&](const View& v, Usage usage) {
+    return v.space_ == Space::kHbm && tensors[v.buffer_].usage == usage;
+  };
+  const char* type = io(dst, Usage::kOutput) ? "out" : io(src, Usage::kInput) ? "in" : "data";
+  for (QueueSet& q : queues) {
+    if (q.engine == engine && std::strcmp(q.type, type) == 0) return &q;
+  }
+  std::string name = std::string("q") + engine_name(engine) + type + "0";
+  name[1 + std::strlen(engine_name(engine))] =
+      static_cast<char>(std::toupper(static_cast<unsigned char>(type[0])));
+  queues.push_back({std::move(name), type, engine, order_.add_agent(), {}});
+  return &queues.back();
+}
+
+void Program::add_copy(const Call& call, const View& dst, const View& src, uint32_t engine) {
+  if (!check(call, {{"dst", &dst, true}, {"src", &src, false}})) return;
+  Copy copy;
+  copy.from_dtype = src.dtype_;
+  copy.to_dtype = dst.dtype_;
+  copy.from = src.space_ == Space::kHbm ? tensors[src.buffer_].name : kStateBuffer;
+  copy.to = dst.space_ == Space::kHbm ? tensors[dst.buffer_].name : kStateBuffer;
+  if (!lower(call, dst, src, &copy)) return;
+  if (may_overlap(footprint(dst), footprint(src))) {  // undefined (spec/neff.md 3.4)
+    fail(base::Fault::kUsage, call.at,
+         std::string(call.name) + ": dst (" + describe(dst) + ") and src (" + describe(src) +
+             ") overlap");
+    return;
+  }
+  QueueSet* queue = queue_set(engine, dst, src);
+  if (queues.size() > kMostQueueSets) {
+    fail(base::Fault::kResource, call.at,
+         std::string(call.name) + ": more than " + std::to_string(kMostQueueSets) +
+             " combinations of triggering engine and direction");
+    return;
+  }
+  queue->copies.push_back(std::move(copy));
+  std::vector<MemoryAccess> accesses{{footprint(dst), true}};
+  // What is never written needs no order.
+  const bool constant = src.space_ == Space::kHbm && tensors[src.buffer_].usage != Usage::kOutput &&
+                        tensors[src.buffer_].usage != Usage::kScratch;
+  if (!constant) accesses.push_back({footprint(src), false});
+  isa::Instruction trigger{};
+  trigger.opcode = isa::Opcode::kPseudoDmaTrigger;
+  trigger.operands.pseudo_dma_trigger = {static_cast<uint32_t>(queue - queues.data()),
+                                         static_cast<uint32_t>(queue->copies.size()), 0};
+  Order::Step step = order_.transfer(engine, queue->agent, accesses);
+  entries.push_back({trigger, engine, begin_call(call), step.event, std::move(step.waits)});
+}
+
+// Every engine ends with a DRAIN that Sync waits for, as it does for the transfers; then nobody
+// waits for a semaphore any more, and it may clear them.
+void Program::close(Location at) {
+  const Call call{at, "finish"};
+  closed = true;
+  std::vector<bool> used(isa::kEngines, false);
+  for (const Entry& e : entries) used[e.engine] = true;
+  for (uint32_t engine = 0; engine < isa::kEngines; ++engine) {
+    if (!used[engine] || engine == contract::kSp) continue;
+    isa::Instruction drain{};
+    drain.opcode = isa::Opcode::kDrain;
+    add(call, engine, drain);
+  }
+  isa::Instruction clear{};
+  clear.opcode = isa::Opcode::kEventSemaphoreRangeClear;
+  const size_t sets = queues.size();
+  clear.operands.event_semaphore_range_clear = {
+      isa::ClearKind::kSemaphore, 0,
+      static_cast<uint8_t>(kFirstTransferSemaphore + Order::kWindow * sets - 1)};
+  if (sets == 0) clear.operands.event_semaphore_range_clear.last = isa::kEngines - 1;
+  std::vector<Event> waits = order_.join(contract::kSp);
+  entries.push_back({clear, contract::kSp, begin_call(call), Event{}, std::move(waits)});
+}
+
+}  // namespace kernel

@@ -1,0 +1,160 @@
+// What a kernel is made of while it is written: tensors, allocations, and the recorded instructions
+// and transfers with their order. Internal to this room; kernel.h is its face.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "arch/contract/isa.h"
+#include "base/error.h"
+#include "compiler/kernel/arena.h"
+#include "compiler/kernel/kernel.h"
+#include "compiler/kernel/order.h"
+#include "neff_loader/access_pattern.h"
+
+namespace kernel {
+
+namespace isa = contract::isa;
+
+enum class Usage : uint8_t { kInput, kOutput, kConstant, kScratch };
+
+struct Tensor {
+  std::string name;
+  Usage usage = Usage::kScratch;
+  DType dtype = DType::kFloat32;
+  View::Sizes shape;
+  int64_t bytes = 0;
+  std::vector<uint8_t> content;  // kConstant
+};
+
+// The transfers of one trigger.
+struct Copy {
+  struct Part {
+    neff::AccessPattern from;
+    neff::AccessPattern to;
+  };
+  std::string from;  // variables
+  std::string to;
+  DType from_dtype = DType::kFloat32;
+  DType to_dtype = DType::kFloat32;
+  std::vector<Part> parts;
+};
+
+struct QueueSet {
+  std::string name;
+  const char* type = "data";  // spec/neff.md 2.6.2
+  uint32_t engine = 0;
+  uint32_t agent = 0;
+  std::vector<Copy> copies;  // in the order of their triggers
+};
+
+// An instruction of an engine in the order of calls; the trigger of a transfer too.
+struct Entry {
+  isa::Instruction instruction;
+  uint32_t engine = 0;
+  uint32_t call = 0;  // index in Program::calls, from 1
+  Event event;        // of the instruction, or of the transfer that it triggers
+  std::vector<Event> waits;
+};
+
+struct Call {
+  Location at;
+  const char* name;
+};
+
+class Program {
+ public:
+  explicit Program(Kernel::Params given);
+
+  bool ok() const { return !error_.has_value(); }
+  const std::optional<base::Error>& error() const { return error_; }
+  // Keeps the first.
+  void fail(base::Fault fault, Location at, std::string what);
+
+  // ---- Memory ----
+  View add_tensor(Tensor tensor, Location at);
+  View allocate(Space space, const View::Sizes& shape, DType dtype, const std::string& name,
+                int64_t start_partition, Location at);
+  void release(const View& tile, Location at);
+  Arena& arena(Space space) { return space == Space::kPsum ? psum : sbuf; }
+  const Arena& arena(Space space) const { return space == Space::kPsum ? psum : sbuf; }
+
+  // ---- Operands ----
+  struct Operand {
+    const char* name;
+    const View* view;
+    bool write;
+  };
+  // Whether the call may use these; else it has become the kernel's error.
+  bool check(const Call& call, const std::vector<Operand>& operands);
+  // The pattern as an instruction has it. With `folded`: the dimensions behind the first `kept`
+  // free ones are not merged with these, and `folded` is how many there are in the result.
+  isa::TensorOperand tensor(const Call& call, const Operand& operand, size_t kept = 0,
+                            size_t* folded = nullptr);
+  isa::ScalarOperand scalar(const Call& call, const char* name, const Scalar& scalar, Op op,
+                            int64_t lanes);
+  static bool is_tile(const Scalar& scalar) { return scalar.kind_ == Scalar::kTile; }
+  static bool is_zero(const Scalar& scalar) {
+    return scalar.kind_ == Scalar::kImmediate && scalar.value_ == 0;
+  }
+  uint32_t bits_of(const Call& call, double value, DType dtype);
+
+  // ---- Recording ----
+  void add(const Call& call, uint32_t engine, const isa::Instruction& instruction);
+  void add_copy(const Call& call, const View& dst, const View& src, uint32_t engine);
+  // Nothing but the end of the engines, and clean semaphores.
+  void close(Location at);
+
+  const Kernel::Params params;
+  bool closed = false;
+  Arena sbuf;
+  Arena psum;
+  std::vector<Tensor> tensors;
+  std::vector<Call> calls;
+  std::vector<Entry> entries;
+  std::vector<QueueSet> queues;
+  // In the tensor engine's array, by first row and column of their tile.
+  struct Weights {
+    int64_t rows = 0;
+    int64_t columns = 0;
+    DType dtype = DType::kFloat32;
+  };
+  std::map<std::pair<int64_t, int64_t>, Weights> weights;
+
+ private:
+  friend class View;
+  bool alive(const View& view) const;
+  std::string describe(const View& view) const;
+  Footprint footprint(const View& view) const;
+  QueueSet* queue_set(uint32_t engine, const View& dst, const View& src);
+  uint32_t begin_call(const Call& call);
+  bool lower(const Call& call, const View& dst, const View& src, Copy* copy);
+
+  Order order_;
+  std::set<std::string> names_;
+  std::optional<base::Error> error_;
+};
+
+// "file.cpp:12"
+std::string to_string(const Location& at);
+
+unsigned bytes_of(DType dtype);
+isa::DataType data_type(DType dtype);
+bool is_integer(DType dtype);
+const char* engine_name(uint32_t engine);
+
+// The file; the program is closed.
+base::Result<std::vector<uint8_t>> make_neff(const Program& program);
+
+// Semaphores: of an agent's n-th event.
+constexpr uint8_t engine_semaphore(uint32_t engine) {
+  return static_cast<uint8_t>(engine);
+}
+constexpr uint8_t kFirstTransferSemaphore = 16;
+constexpr unsigned kQueuesPerSet = 16;  // spec/neff.md 3.8: what one transfer adds
+constexpr unsigned kMostQueueSets = 14;
+
+}  // namespace kernel
