@@ -108,6 +108,7 @@ class SystemcHardware final : public Hardware {
       for (const auto& block : chip.blocks()) {
         for (const hw::BandwidthResource* each : block->resources()) add_usage(report, *each);
       }
+      collect_executions(report, chip);
     }
     if (machine_.links() != nullptr) {
       machine_.links()->trace_last();
@@ -143,6 +144,47 @@ class SystemcHardware final : public Hardware {
     hw::Links& links = *machine_.links();
     if (!links.set_up(ends.first, ends.second, up)) return;
     ++faults_[links.resource(ends.first, ends.second)->name() + (up ? " up" : " down")];
+  }
+
+  void collect_executions(Report& report, hw::Chip& chip) {
+    for (uint32_t nc = 0; nc < chip.cores().count(); ++nc) {
+      hw::NeuronCore* core = chip.cores().touched(nc);
+      if (core == nullptr) continue;
+      uint32_t program = 0;
+      for (const hw::ExecutionTotals& totals : core->take_executions()) {
+        ExecutionRow row = execution_row(*core, totals);
+        row.core = core->name();
+        row.program = program++;
+        report.add_execution(std::move(row));
+      }
+    }
+  }
+
+  static ExecutionRow execution_row(const hw::NeuronCore& core, const hw::ExecutionTotals& totals) {
+    constexpr base::Ps kMicrosecond = 1'000'000;
+    ExecutionRow row;
+    row.times = {totals.count, totals.total, totals.least, totals.most};
+    row.hbm_bytes = totals.hbm_bytes;
+    row.peak_operations_per_us = core.peak_operations(kMicrosecond);
+    row.peak_hbm_bytes_per_us = core.peak_hbm_bytes(kMicrosecond);
+    for (uint32_t e = 0; e < totals.engines.size(); ++e) {
+      const hw::EngineStats& stats = totals.engines[e];
+      row.operations += 2 * stats.multiplications;
+      constexpr const char* kCauses[hw::kStalls] = {"semaphore", "dma", "dependency", "memory"};
+      EngineRow engine{hw::NeuronCore::engine_name(e), stats.instructions, stats.busy, {}, {}};
+      for (size_t i = 0; i < hw::kStalls; ++i) {
+        engine.stalled.emplace_back(kCauses[i], stats.stalled[i]);
+      }
+      engine.bytes = {{"sbuf_read", stats.sbuf_read},
+                      {"sbuf_written", stats.sbuf_written},
+                      {"psum_read", stats.psum_read},
+                      {"psum_written", stats.psum_written}};
+      row.engines.push_back(std::move(engine));
+    }
+    for (size_t i = 0; i < totals.critical.size(); ++i) {
+      row.critical_path.emplace_back(hw::CriticalPath::name(i), totals.critical[i]);
+    }
+    return row;
   }
 
   void add_usage(Report& report, const hw::BandwidthResource& resource, uint64_t signals = 0) {

@@ -154,6 +154,42 @@ void Report::set_failure(const base::Error& error) {
   failure_text_ = error.message();
 }
 
+namespace {
+
+ordered_json nonzero(const std::vector<std::pair<std::string, uint64_t>>& values) {
+  ordered_json object = ordered_json::object();
+  for (const auto& [name, value] : values) {
+    if (value != 0) object[name] = value;
+  }
+  return object;
+}
+
+ordered_json execution_json(const ExecutionRow& row) {
+  ordered_json engines = ordered_json::array();
+  for (const EngineRow& engine : row.engines) {
+    if (engine.instructions == 0) continue;
+    engines.push_back({{"name", engine.name},
+                       {"instructions", engine.instructions},
+                       {"busy_ps", engine.busy},
+                       {"stalled_ps", nonzero(engine.stalled)},
+                       {"bytes", nonzero(engine.bytes)}});
+  }
+  return {{"core", row.core},
+          {"program", row.program},
+          {"count", row.times.count},
+          {"total_ps", row.times.total},
+          {"min_ps", row.times.min},
+          {"max_ps", row.times.max},
+          {"hbm_bytes", row.hbm_bytes},
+          {"operations", row.operations},
+          {"peak_operations_per_us", row.peak_operations_per_us},
+          {"peak_hbm_bytes_per_us", row.peak_hbm_bytes_per_us},
+          {"critical_path_ps", nonzero(row.critical_path)},
+          {"engines", engines}};
+}
+
+}  // namespace
+
 std::string Report::to_json() const {
   ordered_json overrides = ordered_json::array();
   for (const auto& [name, value, unit] : overrides_) {
@@ -179,6 +215,8 @@ std::string Report::to_json() const {
   for (const auto& [name, counter] : counters_) {
     counters.push_back({{"name", name}, {"value", counter.value}, {"unit", counter.unit}});
   }
+  ordered_json executions = ordered_json::array();
+  for (const ExecutionRow& row : executions_) executions.push_back(execution_json(row));
 
   ordered_json exact{"values read back by software", "ordering"};
   if (!timing_only_) exact.push_back("data");
@@ -204,6 +242,7 @@ std::string Report::to_json() const {
   report["activities"] = activities;
   report["resources"] = resources;
   report["counters"] = counters;
+  report["executions"] = executions;
   report["fidelity"] = {{"exact", exact},
                         {"approximate", approximate},
                         {"elided_bytes", elided_bytes_},

@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -57,6 +58,28 @@ struct Accesses {
   uint64_t writes = 0;
 };
 
+// What one engine did in the executions of a program; what does not happen is left out.
+struct EngineRow {
+  std::string name;
+  uint64_t instructions = 0;
+  base::Ps busy = 0;
+  std::vector<std::pair<std::string, base::Ps>> stalled;  // by cause
+  std::vector<std::pair<std::string, uint64_t>> bytes;    // by memory and direction
+};
+
+// The executions of one program on one core.
+struct ExecutionRow {
+  std::string core;      // "d0.nc0"
+  uint32_t program = 0;  // in the order of their first executions
+  Durations times;
+  uint64_t hbm_bytes = 0;
+  uint64_t operations = 0;              // of the Tensor engine; an addition is one
+  uint64_t peak_operations_per_us = 0;  // of the Tensor engine with 16-bit numbers
+  uint64_t peak_hbm_bytes_per_us = 0;   // of the core's HBM stack
+  std::vector<EngineRow> engines;
+  std::vector<std::pair<std::string, base::Ps>> critical_path;  // by part; adds up to the total
+};
+
 class Report {
  public:
   Report(const config::Platform& platform, const config::Timing& timing, std::string policy,
@@ -69,6 +92,8 @@ class Report {
   void add_active_time(base::Ps duration) { active_ += duration; }
   void add_usage(std::string_view resource, const Usage& more);
   void add_count(std::string_view counter, uint64_t value, std::string_view unit);
+  // Rows come core by core, program by program.
+  void add_execution(ExecutionRow row) { executions_.push_back(std::move(row)); }
   // Bytes that timing-only did not move were read where they decide something.
   void add_elided(std::string_view what, uint64_t count);
   // Payload that timing-only did not move; no reason to mistrust anything.
@@ -113,6 +138,7 @@ class Report {
   Table<Durations> activities_;
   Table<Usage> usage_;
   Table<Counter> counters_;
+  std::vector<ExecutionRow> executions_;
   Table<uint64_t> elided_;
   uint64_t elided_bytes_ = 0;
   Table<uint64_t> unsupported_;

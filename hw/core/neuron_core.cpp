@@ -9,13 +9,31 @@ const char* NeuronCore::engine_name(uint32_t e) {
   return kNames[e];
 }
 
+namespace {
+
+const BandwidthResource& hbm_of(Fabric& fabric, uint32_t nc) {
+  const contract::AddressMap& map = fabric.address_map();
+  return fabric.hbm_resource(nc * map.hbms() / map.ncs());
+}
+
+uint64_t in_time(base::Rate rate, base::Ps time) {
+  return static_cast<uint64_t>(static_cast<unsigned __int128>(time) * rate.bytes / rate.ps);
+}
+
+}  // namespace
+
 NeuronCore::NeuronCore(const Params& params, const Context& context)
     : pages_(SemaphoreBlock::kBytes, SemaphoreBlock::kBytes),
       semaphores_(pages_, &context.counters, &context.log, params.name + ".semaphores"),
-      ports_(params.gen) {
+      ports_(params.gen),
+      executions_(hbm_of(context.fabric, params.nc)),
+      name_(params.name),
+      pe_clock_(context.timing.clk_pe),
+      hbm_rate_(hbm_of(context.fabric, params.nc).rate()) {
   const SequencerContext shared{context.queue,         context.fabric, semaphores_,
                                 context.notifications, ports_,         pe_activity_,
-                                context.counters,      context.log,    context.tracer};
+                                executions_,           updating_,      context.counters,
+                                context.log,           context.tracer};
   for (uint32_t e = 0; e < contract::kEnginesPerNc; ++e) {
     const Sequencer::Params engine{params.gen,
                                    static_cast<contract::Engine>(e),
@@ -26,6 +44,15 @@ NeuronCore::NeuronCore(const Params& params, const Context& context)
                                    params.real_bytes};
     engines_.push_back(std::make_unique<Sequencer>(engine, shared, context.timing));
   }
+}
+
+uint64_t NeuronCore::peak_operations(base::Ps time) const {
+  constexpr uint64_t kPerCycle = 2ull * contract::isa::kPartitions * contract::isa::kPartitions;
+  return kPerCycle * in_time(pe_clock_, time);
+}
+
+uint64_t NeuronCore::peak_hbm_bytes(base::Ps time) const {
+  return in_time(hbm_rate_, time);
 }
 
 void NeuronCore::reset() {

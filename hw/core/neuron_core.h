@@ -41,6 +41,13 @@ class NeuronCore {
   Sequencer& engine(uint32_t e) { return *engines_[e]; }
   SharedPages& semaphore_pages() { return pages_; }
   const PeActivity& pe_activity() const { return pe_activity_; }
+  const std::string& name() const { return name_; }
+  // What has been executed since the last call.
+  std::vector<ExecutionTotals> take_executions() { return executions_.take(); }
+  // The most that the Tensor engine with 16-bit numbers, and the core's HBM stack, can do in
+  // `time`.
+  uint64_t peak_operations(base::Ps time) const;
+  uint64_t peak_hbm_bytes(base::Ps time) const;
   // Semaphores, events and engines; SBUF, PSUM and notification queues are not part of it.
   void reset();
 
@@ -49,6 +56,11 @@ class NeuronCore {
   SemaphoreBlock semaphores_;
   MemoryPorts ports_;
   PeActivity pe_activity_;
+  ExecutionLog executions_;
+  const CriticalPath* updating_ = nullptr;
+  std::string name_;
+  base::Rate pe_clock_;
+  base::Rate hbm_rate_;
   std::vector<std::unique_ptr<Sequencer>> engines_;
 };
 

@@ -166,7 +166,7 @@ void Sequencer::write_control(uint32_t, uint32_t value) {
     if (waiting_ || looping_) {
       stop_waiting();
       looping_ = false;
-      status_ = EngineStatus::kHalted;
+      stop(EngineStatus::kHalted);
     }
   }
   if (reg::kControlStart.get(value) != 0) start();
@@ -217,6 +217,12 @@ void Sequencer::start() {
   reserved_ = false;
   anchor_pc_ = kNowhere;
   fetched_.clear();  // the program may have been changed while the engine stood still
+  const base::Ps now = context_.queue.now();
+  const uint64_t program =
+      static_cast<uint64_t>(value(reg::kProgramHi)) << 32 | value(reg::kProgramLo);
+  path_ = {};
+  path_.until = context_.executions.start(engine_, program, now, stats_);
+  path_.advance(CriticalPath::kStart, now);
   schedule(context_.queue.now() + timing_.params().seq_fetch, kIssue);
 }
 
@@ -226,6 +232,7 @@ void Sequencer::stop_waiting() {
 }
 
 void Sequencer::reset() {
+  if (status_ == EngineStatus::kRunning) context_.executions.drop();
   stop_waiting();
   activity_.stop(context_.queue.now());
   ++epoch_;
@@ -269,15 +276,14 @@ void Sequencer::on_event(const EventKey& /*key*/, uint32_t tag, uint64_t argumen
     case kFinish:
       return finish();
     case kRead: {
-      const isa::Update update = reads_.front();
+      const ReadUpdate read = reads_.front();
       reads_.pop_front();
-      context_.semaphores.apply(update);
-      return;
+      return apply(read.update, read.path);
     }
     case kCompleted: {
       const Completion done = completions_.front();
       completions_.pop_front();
-      context_.semaphores.apply(done.update);
+      apply(done.update, done.path);
       if (done.trace) notify(contract::NqType::kTrace, done.opcode, done.debug_id, done.pc, 0);
       return;
     }
@@ -286,13 +292,28 @@ void Sequencer::on_event(const EventKey& /*key*/, uint32_t tag, uint64_t argumen
   }
 }
 
+void Sequencer::apply(const isa::Update& update, const CriticalPath& path) {
+  context_.updating = &path;
+  context_.semaphores.apply(update);
+  context_.updating = nullptr;
+}
+
 void Sequencer::wait_satisfied() {
   waiting_ = false;
+  stall_ = context_.updating != nullptr ? Stall::kSemaphore : Stall::kDma;
+  if (context_.updating != nullptr) path_ = *context_.updating;
+  path_.advance(stall_ == Stall::kDma ? CriticalPath::kDma : CriticalPath::kSemaphore,
+                context_.queue.now());
   schedule(context_.queue.now() + timing_.params().sem_start, kBegin);
 }
 
+void Sequencer::stop(EngineStatus status) {
+  status_ = status;
+  context_.executions.stop(engine_, context_.queue.now(), stats_, path_);
+}
+
 void Sequencer::fail(EngineError error, uint32_t info) {
-  status_ = EngineStatus::kError;
+  stop(EngineStatus::kError);
   error_ = error;
   error_pc_ = pc_;
   error_info_ = info;
@@ -364,10 +385,7 @@ SemaphoreWait Sequencer::current_wait() const {
 }
 
 void Sequencer::issue() {
-  if (halt_requested_) {
-    status_ = EngineStatus::kHalted;
-    return;
-  }
+  if (halt_requested_) return stop(EngineStatus::kHalted);
   if (!fetch()) return;
   wait_ = current_wait();
   issued_ = context_.queue.now();
@@ -375,10 +393,7 @@ void Sequencer::issue() {
 }
 
 void Sequencer::begin() {
-  if (halt_requested_) {
-    status_ = EngineStatus::kHalted;
-    return;
-  }
+  if (halt_requested_) return stop(EngineStatus::kHalted);
   if (wait_.cond != isa::WaitCond::kNone) {
     // Also after a wake-up: another engine may have taken the value meanwhile.
     if (!context_.semaphores.satisfied(wait_)) {
@@ -387,6 +402,8 @@ void Sequencer::begin() {
       return;
     }
     wait_.cond = isa::WaitCond::kNone;
+    path_.advance(CriticalPath::kSemaphore, context_.queue.now());
+    stall(stall_, issued_);
     trace(issued_, context_.queue.now(), "semaphore wait");
   }
   if (computes(current_.opcode)) return begin_tensor();
@@ -394,21 +411,56 @@ void Sequencer::begin() {
     const int bad = datapath_.resolve(current_, registers_, &cell_);
     if (bad >= 0) return fail(EngineError::kBadOperand, static_cast<uint32_t>(bad));
     base::Ps until = 0;
-    if (hazard(cell_, &until)) return schedule(until, kBegin);
+    if (hazard(cell_, &until)) {
+      stats_.stalled[static_cast<size_t>(Stall::kDependency)] += until - context_.queue.now();
+      path_.advance(CriticalPath::kDependency, until);
+      return schedule(until, kBegin);
+    }
   }
-  ++instructions_;
-  context_.semaphores.apply(current_.read_update);
+  ++stats_.instructions;
   const base::Ps now = context_.queue.now();
+  apply(current_.read_update, path_at(now, now, now));
   base::Ps start = now;
   if (current_.opcode == Opcode::kDrain) start = std::max(now, last_done_);
   if (current_.opcode == Opcode::kHalt) {
     start = std::max(now, last_done_ + timing_.params().sem_complete);
   }
   const base::Ps time = control_time();
-  busy_ += time;
+  stats_.busy += time;
   begun_ = start;
   if (start == now) activity_.add(start, start + time);
   schedule(start + time, kFinish);
+}
+
+// The engine has stood still since then.
+void Sequencer::stall(Stall cause, base::Ps since) {
+  stats_.stalled[static_cast<size_t>(cause)] += context_.queue.now() - since;
+}
+
+// The chain to an instruction's update: the engine works until `end`, its result is there at
+// `done`.
+CriticalPath Sequencer::path_at(base::Ps end, base::Ps done, base::Ps visible) const {
+  CriticalPath path = path_;
+  path.advance(own(), end);
+  path.advance(CriticalPath::kDependency, done);
+  path.advance(CriticalPath::kSemaphore, visible);
+  return path;
+}
+
+void Sequencer::count_bytes(const TensorExtent& extent) {
+  const isa::TensorUses uses = isa::tensors_of(current_);
+  for (uint32_t i = 0; i < extent.count; ++i) {
+    const isa::TensorUse& use = uses.uses[i];
+    const uint64_t bytes =
+        isa::element_count(*use.tensor) * isa::data_type_bytes(use.tensor->dtype) * use.partitions;
+    const bool sbuf = use.tensor->memory == isa::Memory::kSbuf;
+    if (extent.writes(i)) (sbuf ? stats_.sbuf_written : stats_.psum_written) += bytes;
+    if (use.access != isa::Access::kWrite) (sbuf ? stats_.sbuf_read : stats_.psum_read) += bytes;
+  }
+  if (current_.opcode == Opcode::kMatmul) {
+    const isa::Matmul& o = current_.operands.matmul;
+    stats_.multiplications += isa::element_count(o.moving) * o.rows * o.columns;
+  }
 }
 
 base::Ps Sequencer::control_time() const {
@@ -462,7 +514,7 @@ void Sequencer::occupy(base::Ps interval) {
   const base::Ps begin = std::max(now, busy_until_);
   const base::Ps end = std::max(begin, now + interval);
   busy_until_ = end;
-  busy_ += end - begin;
+  stats_.busy += end - begin;
   if (end > begin) activity_.add(begin, end);
   if (engine_ != contract::kPe) return;
   const bool load = current_.opcode == Opcode::kLdweights;
@@ -478,14 +530,25 @@ void Sequencer::begin_tensor() {
   const int bad = datapath_.resolve(current_, registers_, &extent);
   if (bad >= 0) return fail(EngineError::kBadOperand, static_cast<uint32_t>(bad));
   if (!reserved_) {
+    const base::Ps now = context_.queue.now();
     base::Ps until = 0;
-    if (hazard(extent, &until)) return schedule(until, kBegin);
+    if (hazard(extent, &until)) {
+      stats_.stalled[static_cast<size_t>(Stall::kDependency)] += until - now;
+      path_.advance(CriticalPath::kDependency, until);
+      return schedule(until, kBegin);
+    }
     const base::Ps start = reserve_start(extent, &granted_);
     reserved_ = true;
-    if (start > context_.queue.now()) return schedule(start, kBegin);
+    if (start > now) {
+      // The array is at work until then; other engines wait for a memory.
+      const bool array = engine_ == contract::kPe;
+      if (!array) stats_.stalled[static_cast<size_t>(Stall::kMemory)] += start - now;
+      path_.advance(array ? own() : CriticalPath::kMemory, start);
+      return schedule(start, kBegin);
+    }
   }
   reserved_ = false;
-  ++instructions_;
+  ++stats_.instructions;
   switch (datapath_.execute(current_, registers_, extent)) {
     case Datapath::Outcome::kDone:
       break;
@@ -497,6 +560,7 @@ void Sequencer::begin_tensor() {
   const base::Ps now = context_.queue.now();
   const base::Ps end = now + granted_.interval;
   occupy(granted_.interval);
+  count_bytes(extent);
   last_done_ = std::max(last_done_, end + granted_.latency);
   last_read_ = std::max(last_read_, end);
   trace(now, last_done_, isa::find_op(current_.opcode)->name);
@@ -504,24 +568,29 @@ void Sequencer::begin_tensor() {
     if (extent.writes(i)) in_flight_.push_back({last_done_, extent.box[i]});
   }
   if (current_.read_update.op != isa::UpdateOp::kNone) {
-    reads_.push_back(current_.read_update);
+    reads_.push_back({current_.read_update, path_at(last_read_, last_read_, last_read_)});
     schedule(last_read_, kRead);
   }
-  complete();
+  complete(end);
   const bool array = engine_ == contract::kPe;
   schedule(array ? now + timing_.cycles(timing_.params().pe_issue_cycles) : end, kFinish);
 }
 
-void Sequencer::complete() {
+// The engine works on the instruction until `end`.
+void Sequencer::complete(base::Ps end) {
   const bool trace_all = reg::kTraceMaskAll.get(value(reg::kTraceMask)) != 0;
   if (!has_completion(current_, trace_all)) return;
+  const base::Ps visible = last_done_ + timing_.params().sem_complete;
   completions_.push_back({current_.complete_update, current_.debug_id, pc_,
-                          static_cast<uint8_t>(current_.opcode), current_.trace() || trace_all});
-  schedule(last_done_ + timing_.params().sem_complete, kCompleted);
+                          static_cast<uint8_t>(current_.opcode), current_.trace() || trace_all,
+                          path_at(end, last_done_, visible)});
+  schedule(visible, kCompleted);
 }
 
 // End of a control instruction's time, or of a tensor instruction's initiation interval.
 void Sequencer::finish() {
+  path_.advance(CriticalPath::kDependency, begun_);  // DRAIN and HALT wait for what is not done
+  path_.advance(own(), context_.queue.now());
   if (!computes(current_.opcode)) {
     activity_.add(begun_, context_.queue.now());
     const uint32_t epoch = epoch_;
@@ -530,17 +599,14 @@ void Sequencer::finish() {
     if (status_ == EngineStatus::kError || epoch != epoch_) return;
     trace(begun_, context_.queue.now(), isa::find_op(current_.opcode)->name);
     last_done_ = std::max(last_done_, context_.queue.now());
-    complete();
+    complete(context_.queue.now());
   }
   if (loops_for_ever()) {
     looping_ = true;
     return;
   }
   pc_ = next_pc_;
-  if (current_.opcode == Opcode::kHalt) {
-    status_ = EngineStatus::kHalted;
-    return;
-  }
+  if (current_.opcode == Opcode::kHalt) return stop(EngineStatus::kHalted);
   issue();
 }
 

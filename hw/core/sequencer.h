@@ -20,6 +20,7 @@
 #include "contract/isa_types.h"
 #include "hw/core/datapath.h"
 #include "hw/core/engine_timing.h"
+#include "hw/core/execution.h"
 #include "hw/core/issue.h"
 #include "hw/core/pe_counters.h"
 #include "hw/mem/fabric.h"
@@ -39,6 +40,8 @@ struct SequencerContext {
   NqBlock& notifications;
   MemoryPorts& ports;
   PeActivity& pe_activity;
+  ExecutionLog& executions;
+  const CriticalPath*& updating;  // of the engine whose update is being applied; null: another's
   Counters& counters;
   AccessLog& log;
   Tracer* tracer = nullptr;
@@ -63,8 +66,8 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   contract::EngineStatus status() const { return status_; }
   uint32_t pc() const { return pc_; }
   contract::EngineError error_code() const { return error_; }
-  uint64_t instructions() const { return instructions_; }
-  base::Ps busy() const { return busy_; }
+  const EngineStats& stats() const { return stats_; }
+  base::Ps busy() const { return stats_.busy; }
   // Time at work by period of mgmt.power_sample_us.
   const ActivityMeter& activity() const { return activity_; }
   // Why it does not go on: "waits for semaphore 3 >= 2, which is 1, at pc 4", "stopped with error 2
@@ -87,6 +90,11 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
     uint32_t pc;
     uint8_t opcode;
     bool trace;
+    CriticalPath path;  // that leads to the update
+  };
+  struct ReadUpdate {
+    contract::isa::Update update;
+    CriticalPath path;
   };
 
   // Register hooks.
@@ -113,7 +121,7 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   void begin_tensor();
   void finish();
   void execute_control();
-  void complete();
+  void complete(base::Ps end);
   void fail(contract::EngineError error, uint32_t info);
   void notify(contract::NqType type, uint32_t payload, uint64_t debug_id, uint32_t pc,
               uint32_t info);
@@ -124,6 +132,12 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   bool hazard(const TensorExtent& extent, base::Ps* until);
   base::Ps reserve_start(const TensorExtent& extent, InstructionTime* time);
   void occupy(base::Ps interval);
+  void stall(Stall cause, base::Ps since);
+  void apply(const contract::isa::Update& update, const CriticalPath& path);
+  CriticalPath path_at(base::Ps end, base::Ps done, base::Ps visible) const;
+  void count_bytes(const TensorExtent& extent);
+  void stop(contract::EngineStatus status);
+  CriticalPath::Part own() const { return static_cast<CriticalPath::Part>(engine_); }
   SemaphoreWait current_wait() const;
   base::Ps control_time() const;
   uint32_t value_of(const contract::isa::Value& value) const {
@@ -163,7 +177,7 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   uint32_t epoch_ = 0;      // of the last start or reset; events of older ones are void
   base::Ps last_done_ = 0;  // completion of the youngest instruction
   std::vector<InFlight> in_flight_;
-  std::deque<contract::isa::Update> reads_;  // due when inputs have been read, oldest first
+  std::deque<ReadUpdate> reads_;  // due when inputs have been read, oldest first
   base::Ps last_read_ = 0;
   std::deque<Completion> completions_;
   bool reserved_ = false;  // the time of current_ has been granted, and begins now
@@ -173,9 +187,10 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
 
   std::vector<uint8_t> fetched_;  // records [fetched_pc_, + size / 64)
   uint32_t fetched_pc_ = 0;
-  uint64_t instructions_ = 0;
-  base::Ps busy_ = 0;
+  EngineStats stats_;
   base::Ps busy_until_ = 0;
+  CriticalPath path_;
+  Stall stall_ = Stall::kSemaphore;  // of the wait that is over
   ActivityMeter activity_;
 };
 

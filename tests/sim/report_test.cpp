@@ -47,7 +47,7 @@ TEST_F(ReportTest, KeysComeInAFixedOrder) {
   for (const auto& [key, value] : json.items()) keys.push_back(key);
   EXPECT_THAT(keys, ElementsAre("schema", "platform", "durations", "timing", "policy", "repeatable",
                                 "timing_only", "slices", "active_ps", "activities", "resources",
-                                "counters", "fidelity", "faults", "failure"));
+                                "counters", "executions", "fidelity", "faults", "failure"));
   EXPECT_EQ(json["schema"], "report/1");
   EXPECT_EQ(json["platform"], "trn1.2xlarge");
   EXPECT_TRUE(json["failure"].is_null());

@@ -103,6 +103,7 @@ class CommandLine {
     add_qemu();
     add_vfio_user();
     add_sweep();
+    add_report();
     add_describe();
   }
 
@@ -223,6 +224,12 @@ class CommandLine {
     sweep_->add_option("--jobs", o.jobs, "runs at once; default: one per processor");
     sweep_->add_flag("--resume", o.resume, "measure only what the file of --csv does not have");
   }
+  void add_report() {
+    report_ = app_.add_subcommand("report", "say where the time of executed programs went");
+    report_->add_option("file", report_options_.file, "as `soma run --report` wrote it")
+        ->required();
+    report_->add_option("--html", report_options_.html, "also write a page with pictures");
+  }
   void add_describe() {
     describe_ =
         app_.add_subcommand("describe", "print platforms, timing, registers, the support matrix");
@@ -285,6 +292,7 @@ class CommandLine {
     qemu_options_.arguments = command_;
     if (qemu_->parsed()) return qemu(qemu_options_);
     if (vfio_user_->parsed()) return vfio_user(vfio_user_options_);
+    if (report_->parsed()) return report(report_options_);
     if (sweep_->parsed()) return sweep(sweep_options_);
     describe_options_.platform_given = describe_->count("--platform") > 0;
     return describe(describe_options_);
@@ -299,6 +307,7 @@ class CommandLine {
   CLI::App* qemu_ = nullptr;
   CLI::App* vfio_user_ = nullptr;
   CLI::App* sweep_ = nullptr;
+  CLI::App* report_ = nullptr;
   CLI::App* describe_ = nullptr;
   RunOptions run_options_;
   UpOptions up_options_;
@@ -307,6 +316,7 @@ class CommandLine {
   QemuOptions qemu_options_;
   VfioUserOptions vfio_user_options_;
   SweepOptions sweep_options_;
+  ReportOptions report_options_;
   DescribeOptions describe_options_;
   std::string down_name_ = "default";
   std::string fault_state_;

@@ -103,6 +103,11 @@ struct DescribeOptions {
   bool unsupported = false;  // of the registers, only those that are known but not modelled
 };
 
+struct ReportOptions {
+  std::string file;
+  std::string html;
+};
+
 // The platform and its timing with the overrides applied; every error is one of the command line.
 struct Configuration {
   config::Platform platform;
@@ -121,6 +126,7 @@ int fault(const FaultOptions& options);
 int down(const std::string& name);
 int qemu(const QemuOptions& options);
 int vfio_user(const VfioUserOptions& options);
+int report(const ReportOptions& options);
 
 // "soma: message" on stderr.
 void complain(const std::string& message);
