@@ -1,7 +1,6 @@
 #include "neff_loader/debug_info.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/json.h"
 #include "neff_loader/pack.h"
@@ -43,22 +42,17 @@ const DebugInfo::Source* DebugInfo::find(uint64_t debug_id) const {
 std::string DebugInfo::describe(uint64_t debug_id) const {
   const Source* source = find(debug_id);
   if (source == nullptr) return "";
-  return files[source->file] + ":" + std::to_string(source->line) + " (" + source->call + ")";
+  return files[source->file] + ":" + std::to_string(source->line) + " (" + calls[source->call] +
+         ")";
 }
 
 std::vector<uint8_t> write_debug_info(const DebugInfo& info) {
-  nlohmann::ordered_json calls = nlohmann::ordered_json::array();
   nlohmann::ordered_json locations = nlohmann::ordered_json::array();
-  std::map<std::string, size_t> numbers;
-  for (const DebugInfo::Source& s : info.locations) {
-    const auto [call, fresh] = numbers.emplace(s.call, calls.size());
-    if (fresh) calls.push_back(s.call);
-    locations.push_back({s.file, s.line, call->second});
-  }
+  for (const DebugInfo::Source& s : info.locations) locations.push_back({s.file, s.line, s.call});
   const nlohmann::ordered_json root = {{"x_format", kFormat},
                                        {"x_version", 1},
                                        {"x_files", info.files},
-                                       {"x_calls", calls},
+                                       {"x_calls", info.calls},
                                        {"x_locations", locations}};
   return text_bytes(base::json_text(root) + "\n");
 }
@@ -68,19 +62,18 @@ std::optional<DebugInfo> read_debug_info(base::ConstByteSpan json) {
       base::parse_json({reinterpret_cast<const char*>(json.data()), json.size()});
   if (!root.is_object() || root.value("x_format", nlohmann::json()) != kFormat) return std::nullopt;
   DebugInfo out;
-  std::vector<std::string> calls;
   const auto list = root.find("x_locations");
-  if (!strings(root, "x_files", &out.files) || !strings(root, "x_calls", &calls) ||
+  if (!strings(root, "x_files", &out.files) || !strings(root, "x_calls", &out.calls) ||
       list == root.end() || !list->is_array()) {
     return std::nullopt;
   }
   for (const auto& entry : *list) {
     const bool right =
         entry.is_array() && entry.size() == 3 && unsigned_below(entry[0], out.files.size()) &&
-        unsigned_below(entry[1], uint64_t{1} << 32) && unsigned_below(entry[2], calls.size());
+        unsigned_below(entry[1], uint64_t{1} << 32) && unsigned_below(entry[2], out.calls.size());
     if (!right) return std::nullopt;
     out.locations.push_back(
-        {entry[0].get<uint32_t>(), entry[1].get<uint32_t>(), calls[entry[2].get<size_t>()]});
+        {entry[0].get<uint32_t>(), entry[1].get<uint32_t>(), entry[2].get<uint32_t>()});
   }
   return out;
 }

@@ -23,10 +23,11 @@ struct DebugInfo {
   struct Source {
     uint32_t file = 0;  // index in files
     uint32_t line = 0;
-    std::string call;  // what the line asked for
+    uint32_t call = 0;  // index in calls: what the line asked for
   };
 
   std::vector<std::string> files;
+  std::vector<std::string> calls;
   std::vector<Source> locations;  // of instruction 1 and following, all subgraphs alike
 
   const Source* find(uint64_t debug_id) const;

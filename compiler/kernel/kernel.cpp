@@ -38,7 +38,7 @@ Kernel::Kernel(Params params) : program_(std::make_shared<Program>(std::move(par
 
 View Kernel::tensor(const std::string& name, int usage, DType dtype, Sizes shape, const void* data,
                     size_t bytes, Location at) {
-  Tensor tensor{name, static_cast<Usage>(usage), dtype, std::move(shape), 0, {}};
+  Tensor tensor{name, static_cast<Usage>(usage), dtype, std::move(shape), 0, 0, {}};
   if (bytes > 0) {
     const auto* from = static_cast<const uint8_t*>(data);
     tensor.content.assign(from, from + bytes);

@@ -41,7 +41,7 @@ std::vector<uint8_t> bytes_of_json(const Json& json, int indent = -1) {
 // Which events are waited for, and the semaphore values that say that they are complete.
 class Signals {
  public:
-  explicit Signals(const Program& program) : program_(program), rank_(isa::kEngines) {
+  explicit Signals(const Program& program) : rank_(isa::kEngines) {
     std::vector<std::vector<bool>> awaited(isa::kEngines);
     for (const Entry& e : program.entries) {
       for (const Event& w : e.waits) {
@@ -81,7 +81,6 @@ class Signals {
   }
 
  private:
-  const Program& program_;
   std::vector<std::vector<uint32_t>> rank_;  // per engine and number: the semaphore's value, or 0
 };
 
@@ -243,12 +242,18 @@ Json transfers(const Program& program, uint32_t engine) {
 
 neff::DebugInfo debug_info(const Program& program) {
   neff::DebugInfo info;
+  const auto number = [](std::map<std::string, uint32_t>* known, std::vector<std::string>* list,
+                         const std::string& text) {
+    const auto [it, fresh] = known->emplace(text, static_cast<uint32_t>(list->size()));
+    if (fresh) list->push_back(text);
+    return it->second;
+  };
   std::map<std::string, uint32_t> files;
+  std::map<std::string, uint32_t> calls;
   for (const Call& call : program.calls) {
-    const auto [file, fresh] =
-        files.emplace(call.at.file, static_cast<uint32_t>(info.files.size()));
-    if (fresh) info.files.push_back(call.at.file);
-    info.locations.push_back({file->second, static_cast<uint32_t>(call.at.line), call.name});
+    info.locations.push_back({number(&files, &info.files, printable(call.at.file)),
+                              static_cast<uint32_t>(call.at.line),
+                              number(&calls, &info.calls, call.name)});
   }
   return info;
 }

@@ -48,6 +48,15 @@ std::vector<Dim> merged(const Dim* from, const Dim* to) {
   return out;
 }
 
+// Callers give one tensor for both when an input is named after an output like this
+// (spec/neff.md 2.9).
+constexpr std::string_view kAlias = ".must_alias_input";
+
+bool is_alias(const Tensor& t) {
+  return t.usage == Usage::kInput && t.name.size() > kAlias.size() &&
+         t.name.compare(t.name.size() - kAlias.size(), kAlias.size(), kAlias) == 0;
+}
+
 const char* space_name(Space space) {
   switch (space) {
     case Space::kHbm:
@@ -66,6 +75,13 @@ const char* space_name(Space space) {
 
 std::string to_string(const Location& at) {
   return std::string(at.file) + ":" + std::to_string(at.line);
+}
+
+std::string printable(std::string text) {
+  for (char& c : text) {
+    if (c < 0x20 || c > 0x7e) c = '?';
+  }
+  return text;
 }
 
 isa::DataType data_type(DType dtype) {
@@ -100,11 +116,25 @@ void Program::fail(base::Fault fault, Location at, std::string what) {
 
 // ---- Memory ----
 
+uint64_t Program::memory_of(const Tensor& tensor) {
+  const uint64_t own = kFirstTensor + tensors.size();
+  if (tensor.usage != Usage::kOutput && !is_alias(tensor)) return own;
+  const size_t length = tensor.name.size() - (is_alias(tensor) ? kAlias.size() : 0);
+  return shared_.emplace(tensor.name.substr(0, length), own).first->second;
+}
+
+// What never changes needs no order.
+bool Program::changes(const Tensor& tensor) const {
+  return tensor.usage == Usage::kOutput || tensor.usage == Usage::kScratch || is_alias(tensor);
+}
+
 View Program::add_tensor(Tensor tensor, Location at) {
   if (!ok()) return {};
   const std::string what = "tensor '" + tensor.name + "': ";
-  if (tensor.name.empty() || tensor.name.size() > 255 || !names_.insert(tensor.name).second) {
-    fail(base::Fault::kUsage, at, what + "a name has 1 to 255 characters and is used once");
+  if (tensor.name.empty() || tensor.name.size() > 255 || printable(tensor.name) != tensor.name ||
+      !names_.insert(tensor.name).second) {
+    fail(base::Fault::kUsage, at,
+         what + "a name has 1 to 255 printable characters of ASCII and is used once");
     return {};
   }
   View view;
@@ -127,6 +157,7 @@ View Program::add_tensor(Tensor tensor, Location at) {
              std::to_string(tensor.bytes));
     return {};
   }
+  tensor.memory = memory_of(tensor);
   view.space_ = Space::kHbm;
   view.dtype_ = tensor.dtype;
   view.buffer_ = static_cast<uint32_t>(tensors.size());
@@ -325,7 +356,7 @@ uint32_t Program::bits_of(const Call& call, double value, DType dtype) {
 
 Footprint Program::footprint(const View& view) const {
   const bool hbm = view.space_ == Space::kHbm;
-  const uint64_t memory = hbm                           ? kFirstTensor + view.buffer_
+  const uint64_t memory = hbm                           ? tensors[view.buffer_].memory
                           : view.space_ == Space::kPsum ? kPsumMemory
                                                         : kSbufMemory;
   const auto bytes = static_cast<int64_t>(bytes_of(view.dtype_));
@@ -415,10 +446,9 @@ void Program::add_copy(const Call& call, const View& dst, const View& src, uint3
   }
   queue->copies.push_back(std::move(copy));
   std::vector<MemoryAccess> accesses{{footprint(dst), true}};
-  // What is never written needs no order.
-  const bool constant = src.space_ == Space::kHbm && tensors[src.buffer_].usage != Usage::kOutput &&
-                        tensors[src.buffer_].usage != Usage::kScratch;
-  if (!constant) accesses.push_back({footprint(src), false});
+  if (src.space_ != Space::kHbm || changes(tensors[src.buffer_])) {
+    accesses.push_back({footprint(src), false});
+  }
   isa::Instruction trigger{};
   trigger.opcode = isa::Opcode::kPseudoDmaTrigger;
   trigger.operands.pseudo_dma_trigger = {static_cast<uint32_t>(queue - queues.data()),

@@ -27,6 +27,7 @@ struct Tensor {
   DType dtype = DType::kFloat32;
   View::Sizes shape;
   int64_t bytes = 0;
+  uint64_t memory = 0;           // of footprints; an input may share it with an output
   std::vector<uint8_t> content;  // kConstant
 };
 
@@ -130,16 +131,21 @@ class Program {
   std::string describe(const View& view) const;
   Footprint footprint(const View& view) const;
   QueueSet* queue_set(uint32_t engine, const View& dst, const View& src);
+  uint64_t memory_of(const Tensor& tensor);
+  bool changes(const Tensor& tensor) const;
   uint32_t begin_call(const Call& call);
   bool lower(const Call& call, const View& dst, const View& src, Copy* copy);
 
   Order order_;
   std::set<std::string> names_;
+  std::map<std::string, uint64_t> shared_;  // names of outputs to their memories
   std::optional<base::Error> error_;
 };
 
 // "file.cpp:12"
 std::string to_string(const Location& at);
+// With a question mark for what is not printable ASCII: JSON takes no other bytes than UTF-8.
+std::string printable(std::string text);
 
 unsigned bytes_of(DType dtype);
 isa::DataType data_type(DType dtype);

@@ -14,7 +14,9 @@ std::string join(const View::Sizes& sizes) {
 
 int64_t product(const View::Sizes& sizes) {
   int64_t n = 1;
-  for (const int64_t s : sizes) n *= s;
+  for (const int64_t s : sizes) {
+    if (__builtin_mul_overflow(n, s, &n)) return INT64_MAX;
+  }
   return n;
 }
 
@@ -54,8 +56,9 @@ View View::slice(size_t dim, int64_t first, int64_t count, int64_t step, Locatio
     return fail("slice", "there is no dimension " + std::to_string(dim) + " in " + join(shape()),
                 at);
   }
-  const bool inside = first >= 0 && count >= 1 && step >= 1 && first < dims_[dim].count &&
-                      (count - 1) * step < dims_[dim].count - first;
+  const int64_t size = dims_[dim].count;
+  const bool inside = first >= 0 && first < size && count >= 1 && step >= 1 &&
+                      count - 1 <= (size - first - 1) / step;
   if (!inside) {
     return fail("slice",
                 std::to_string(count) + " indices from " + std::to_string(first) + " on, " +

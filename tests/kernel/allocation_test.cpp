@@ -93,7 +93,11 @@ TEST(Allocation, TensorsHaveNamesOfTheirOwn) {
   Kernel k({"memory"});
   k.input("a", kF32, {4});
   k.output("a", kF32, {4});
-  EXPECT_EQ(mistake(k), "tensor 'a': a name has 1 to 255 characters and is used once");
+  EXPECT_EQ(mistake(k),
+            "tensor 'a': a name has 1 to 255 printable characters of ASCII and is used once");
+  Kernel m({"memory"});
+  m.input("\xff", kF32, {4});
+  EXPECT_FALSE(m.status().ok());
   Kernel l({"memory"});
   const float two[2] = {1, 2};
   l.constant("c", kF32, {3}, two, sizeof two);

@@ -28,13 +28,15 @@ class Kernels(unittest.TestCase):
     def write(self, example, *sizes):
         return self.command(BUILD / "bin" / f"kernel_{example}", *sizes, self.neff)
 
+    def execute(self, example, *sizes):
+        return self.command(BUILD / "bin" / "soma", "run", "--",
+                            BUILD / "bin" / "client" / "check_kernel", self.neff, example, *sizes)
+
     def check(self, example, *sizes, options=()):
         with self.subTest(example=example, sizes=sizes):
             written = self.write(example, *options, *sizes)
             self.assertEqual(written.returncode, 0, written.stdout)
-            ran = self.command(BUILD / "bin" / "soma", "run", "--",
-                               BUILD / "bin" / "client" / "check_kernel", self.neff, example,
-                               *sizes)
+            ran = self.execute(example, *sizes)
             self.assertEqual(ran.returncode, 0, ran.stdout)
 
     def test_tensor_add(self):
@@ -61,6 +63,26 @@ class Kernels(unittest.TestCase):
     def test_average_pool(self):
         for sizes in ((3, 8, 8, 2, 2), (130, 9, 11, 3, 2), (1, 5, 5, 5, 1)):
             self.check("average_pool", *sizes)
+
+    def test_messages_name_the_line(self):
+        """A program that waits for what never comes: the runtime says where in the kernel."""
+        self.assertEqual(self.write("softmax", 100, 64).returncode, 0)
+        members = self.neff.with_name("members")
+        neff = BUILD / "bin" / "neff"
+        self.assertEqual(self.command(neff, "unpack", self.neff, "-o", members).returncode, 0)
+        (members / "neff.tgz").unlink()
+        program = members / "sg00" / "dve.bin"
+        text = self.command(neff, "dis", program).stdout
+        self.assertIn("TENSOR_REDUCE $S[16]>=16 ", text)
+        source = program.with_suffix(".s")
+        source.write_text(text.replace("$S[16]>=16", "$S[16]>=17"))
+        self.assertEqual(self.command(neff, "as", source, "-o", program).returncode, 0)
+        source.unlink()
+        self.assertEqual(self.command(neff, "pack", members, "-o", self.neff).returncode, 0)
+        self.environment["NEURON_RT_EXEC_TIMEOUT"] = "2"
+        ran = self.execute("softmax", 100, 64)
+        self.assertEqual(ran.returncode, 1, ran.stdout)
+        self.assertRegex(ran.stdout, r"end:dve.*, \S*softmax\.cpp:\d+ \(tensor_reduce\)")
 
     def test_what_does_not_fit_is_said(self):
         result = self.write("softmax", 128, 12000)

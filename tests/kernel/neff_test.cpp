@@ -70,7 +70,7 @@ TEST(KernelNeff, EveryInstructionHasItsLine) {
     ASSERT_NE(source, nullptr);
     EXPECT_EQ(info->files[source->file], __FILE__);
     EXPECT_EQ(source->line, first + 2);
-    EXPECT_EQ(source->call, "tensor_tensor");
+    EXPECT_EQ(info->calls[source->call], "tensor_tensor");
   }
   const uint64_t trigger = built.instructions(Engine::kSp)[0].debug_id;
   EXPECT_EQ(info->describe(trigger),
@@ -112,6 +112,12 @@ TEST(KernelNeff, Saves) {
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().fault, base::Fault::kIo);
   EXPECT_EQ(status.error().where, "/nowhere/saved.neff");
+}
+
+TEST(KernelNeff, AnyPathOfASource) {
+  Kernel k({"path"});
+  k.memset(k.sbuf({128, 8}, kF32, "x"), 1, kernel::Engine::kAuto, {"/home/\xe9/\n.cpp", 3});
+  EXPECT_EQ(build(k).neff.debug_info->describe(1), "/home/?/?.cpp:3 (memset)");
 }
 
 TEST(DebugInfo, ForeignAndDamagedMembersAreNone) {

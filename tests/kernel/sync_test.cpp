@@ -132,6 +132,18 @@ TEST_F(Sync, TransfersOverTheSameBytesAreOrdered) {
   EXPECT_EQ(head(built.lines(Engine::kSp)[1], 2), "PSEUDO_DMA_TRIGGER $S[32]>=16");
 }
 
+// The caller gives one tensor for both (spec/neff.md 2.9).
+TEST_F(Sync, AnInputThatIsAnOutputIsReadBeforeItIsWritten) {
+  const View old = k_.input("state.must_alias_input", kF32, {128, 64});
+  const View state = k_.output("state", kF32, {128, 64});
+  k_.load(x_, old);
+  k_.store(state, y_);
+  k_.store(c_, z_);
+  const auto lines = build(k_).lines(Engine::kPool);
+  EXPECT_EQ(head(lines[0], 2), "PSEUDO_DMA_TRIGGER $S[16]>=16");
+  EXPECT_EQ(waits({lines[1]}), 0u);
+}
+
 TEST_F(Sync, ColumnsOfAnOutputAreStoredAtOnce) {
   k_.store(c_.slice(1, 0, 32), x_.slice(1, 0, 32));
   k_.store(c_.slice(1, 32, 32), y_.slice(1, 0, 32));
