@@ -355,8 +355,12 @@ TEST(Bootstrap, LeavingInGoodOrderEndsWaits) {
   ASSERT_TRUE((*root)->wait_all());
   ASSERT_TRUE((*peer)->wait_all());
   const auto ticket = (*root)->post({1});
+  EXPECT_TRUE((*root)->health());
   peer->reset();
   EXPECT_FALSE((*root)->collect(*ticket));
+  const base::Status health = (*root)->health();
+  ASSERT_FALSE(health);
+  EXPECT_EQ(health.error().what, "rank 1 has left");
 }
 
 TEST(Bootstrap, MissingPeersWarnAndTimeOut) {

@@ -72,6 +72,9 @@ TEST(Pod, Modes) {
   EXPECT_EQ(modes(2, kBoth), 1u << kModeX2Horizontal | 1u << kModeX2Vertical | 1u << kModeX1);
   EXPECT_EQ(modes(2, kLinkLeft), 1u << kModeX2Vertical | 1u << kModeX1);
   EXPECT_EQ(modes(2, kLinkRight), 1u << kModeX2Horizontal | 1u << kModeX1);
+  EXPECT_EQ(modes(2, kBoth), 0b1'1100u) << "clients know the numbers";
+  EXPECT_EQ(modes(2, kLinkRight), 0b1'0100u);
+  EXPECT_EQ(modes(4, 0), 0b1'0010u);
   EXPECT_EQ(modes(4, 0), 1u << kModeX4 | 1u << kModeX1);
   EXPECT_EQ(modes(1, 0), 1u << kModeX1);
 }

@@ -76,6 +76,48 @@ TEST_F(CcCores, ResetValuesAndUntouchedCores) {
   EXPECT_EQ(group_.touched(2), nullptr);
 }
 
+TEST_F(CcCores, MemoriesTakeAnyAccessUpToTheirEnds) {
+  const uint64_t table = at(0, cc::kOp);
+  const uint64_t program = at(0, contract::topsp::kProgram);
+  for (const uint64_t last : {table + cc::kOpCount * cc::kOpStride - 8,
+                              program + contract::topsp::kProgramBytes - 8, table, program}) {
+    const std::vector<uint8_t> bytes = {1, 2, 3, 4, 5, 6, 7, 8};
+    EXPECT_TRUE(bench_.fabric.write(last, bytes));
+    std::vector<uint8_t> back(bytes.size());
+    EXPECT_TRUE(bench_.fabric.read(last, back));
+    EXPECT_EQ(back, bytes) << last - at(0, 0);
+  }
+  EXPECT_TRUE(bench_.log.entries().empty());
+}
+
+TEST_F(CcCores, AWaitMayTakeWhatItWaitedFor) {
+  load(0, {rec(Op::kSemWait, 3, 4, contract::cc_program::flag::kSubtract), rec(Op::kDone)});
+  write(0, sem::kSet + 4 * 4, 5);
+  write(0, cc::kControl, 1);
+  write(0, cc::kTrigger, 0);
+  bench_.queue.run_all();
+  EXPECT_EQ(status(0), CcStatus::kIdle);
+  EXPECT_EQ(read(0, sem::kRead + 4 * 4), 2u);
+}
+
+TEST_F(CcCores, TheLastOperationWaitsForItsSemaphoreOnly) {
+  constexpr uint32_t kLast = cc::kOpCount - 1;
+  load(0, {rec(Op::kSemWait, 1, 4), rec(Op::kDone)});
+  write(0, cc::kOp + kLast * cc::kOpStride, 0);
+  write(0, cc::kControl, 1);
+  write(0, cc::kTrigger, kLast);
+  bench_.queue.run_all();
+  for (uint32_t s = 0; s < 256; ++s) {
+    if (s != 4) write(0, sem::kSet + 4 * s, 1);
+  }
+  bench_.queue.run_all();
+  EXPECT_EQ(status(0), CcStatus::kWaiting);
+  EXPECT_EQ(read(0, cc::kCurrentOp), kLast);
+  write(0, sem::kSet + 4 * 4, 1);
+  bench_.queue.run_all();
+  EXPECT_EQ(status(0), CcStatus::kIdle);
+}
+
 TEST_F(CcCores, RunsAnOperationInItsTime) {
   load(0, {rec(Op::kSemWait, 1, 4), rec(Op::kSemAdd, 2, inc(1, 9)), rec(Op::kDone)});
   write(0, cc::kControl, 1);

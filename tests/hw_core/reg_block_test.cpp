@@ -57,6 +57,13 @@ TEST(RegTable, HooksGetTheElement) {
   EXPECT_EQ(read(block, 0x10), 0u);
 }
 
+TEST(RegTable, WhatReachesNothingIsCountedByItsOffset) {
+  Block block;
+  write(block, 0x1C, 1);
+  const AccessLog::Key key{block.instance(), AccessLog::Kind::kUnknown, "0x0001c", true};
+  EXPECT_EQ(Block::log.entries().count(key), 1u);
+}
+
 // A table is made once, when the first block is: a hook that misses would never be called, or be
 // written over memory of others.
 TEST(RegTable, HooksWithoutARegisterAreRefused) {

@@ -41,6 +41,10 @@ TEST_F(Semaphores, AliasesActOnOneValue) {
   write32(block_, sem::kRead + 4 * 7, 99);
   EXPECT_EQ(block_.value(7), 14u);
   EXPECT_EQ(counters_.semaphore_updates, 3u);
+  for (const uint32_t end : {0u, 255u}) {
+    write32(block_, sem::kSet + 4 * end, end + 1);
+    EXPECT_EQ(read32(block_, sem::kRead + 4 * end), end + 1);
+  }
 }
 
 TEST_F(Semaphores, ArithmeticWraps) {
@@ -108,6 +112,19 @@ TEST_F(Semaphores, WaitersWakeInOrderAndOnce) {
   block_.add(4, 1);
   block_.add(4, 1);
   EXPECT_EQ(order, (std::vector<int>{1, 3, 2}));
+}
+
+// A semaphore is counted as waited for as long as somebody waits for it, and only that one.
+TEST_F(Semaphores, AWaiterGoesOnToTheNextSemaphore) {
+  std::vector<int> order;
+  Waiter a(order, 1);
+  constexpr uint8_t kIds[] = {4, 5, 3, 4};
+  for (const uint8_t id : kIds) {
+    const size_t woken = order.size();
+    block_.wait({WaitCond::kGe, id, block_.value(id) + 1}, a);
+    block_.add(id, 1);
+    EXPECT_EQ(order.size(), woken + 1) << int{id};
+  }
 }
 
 TEST_F(Semaphores, CancelledWaitersSleepOn) {

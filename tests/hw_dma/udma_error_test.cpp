@@ -188,6 +188,19 @@ INSTANTIATE_TEST_SUITE_P(All, Faults,
                                                  }}),
                          [](const auto& info) { return std::string(info.param.name); });
 
+// Host memory is found missing only when the packet moves.
+TEST(LateFaults, AHostHoleThatIsRead) {
+  DmaBench b;
+  auto p = b.setup(0, 0);
+  b.copy(p, b.map().host_window(), b.hbm(0, kB), 64);
+  b.doorbell(p, 1, 1);
+  b.run();
+  EXPECT_EQ(b.cause(0, kM2s), 1u << 8);
+  EXPECT_EQ(b.cause(0, kS2m), 0u);
+  EXPECT_EQ(b.read(0, udma::kM2sState), 0x2222u);
+  EXPECT_EQ(b.counters.dma_errors, 1u);
+}
+
 TEST(Aborts, RingInNoMemory) {
   DmaBench b;
   auto p = b.setup(0, 0, 0x7'0000'0000, b.hbm(0, kA), 64);

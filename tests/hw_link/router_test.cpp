@@ -184,6 +184,8 @@ TEST(Router, RefusesWhatCannotBe) {
   EXPECT_THROW(Router(torus, 2, {}, {}), std::invalid_argument);
   torus.coords = {{0}, {1}};
   EXPECT_NO_THROW(Router(torus, 2, {{0, 1, {1, 1}}}, {}));
+  torus.coords = {};
+  EXPECT_THROW(Router(torus, 2, {}, {}), std::invalid_argument) << "a torus has coordinates";
 }
 
 // Two switches of level 1 that join the same four chips.

@@ -1,5 +1,6 @@
 #include "hw/pcie/endpoint.h"
 
+#include <map>
 #include <stdexcept>
 
 #include "contract/regs/misc.h"
@@ -88,6 +89,7 @@ TEST_F(EndpointTest, RegistersAnswerAlignedWords) {
   endpoint_.bar_write(0, base_ + 6, {two, 2});
   EXPECT_EQ(words_.words[1], 0x1234'5678u);
   EXPECT_EQ(bench_.log.total(AccessLog::Kind::kPartial), 2u);
+  EXPECT_EQ(bench_.log.entries().count({"words", AccessLog::Kind::kPartial, "0x00006", true}), 1u);
   uint8_t eight[8] = {1, 0, 0, 0, 2, 0, 0, 0};
   endpoint_.bar_write(0, base_ + 8, {eight, 8});
   EXPECT_EQ(words_.words[2], 1u);
@@ -162,6 +164,22 @@ TEST_F(EndpointV3, FourGibBarAndHoles) {
   const uint8_t byte = 3;
   endpoint_.bar_write(4, 64ull << 30, {&byte, 1});
   EXPECT_EQ(*bench_.fabric.direct(bench_.map().hbm_base(1), 1), 3);
+}
+
+// Besides base addresses (BarSizing): command, cache line, interrupt line, device control.
+TEST_F(EndpointTest, WritableBits) {
+  std::map<uint32_t, uint32_t> writable;
+  for (uint32_t offset = 0; offset < 256; ++offset) {
+    if (offset >= 0x10 && offset < 0x28) continue;
+    endpoint_.config_write(offset, 1, 0xFF);
+    const uint32_t ones = endpoint_.config_read(offset, 1);
+    endpoint_.config_write(offset, 1, 0);
+    const uint32_t bits = ones & ~endpoint_.config_read(offset, 1);
+    if (bits != 0) writable[offset] = bits;
+  }
+  const std::map<uint32_t, uint32_t> expected = {{0x04, 0x46}, {0x05, 0x05}, {0x0C, 0xFF},
+                                                 {0x3C, 0xFF}, {0x48, 0xFF}, {0x49, 0x7F}};
+  EXPECT_EQ(writable, expected);
 }
 
 // Nothing outside the header, whatever the offset and the size.

@@ -324,6 +324,24 @@ TEST_F(Api, ForkedChildIsUninitialized) {
   EXPECT_EQ(nrt_tensor_memset(t, 0, 1, 4), NRT_SUCCESS);
 }
 
+// What the parent has stays the parent's, whether the child closes or initializes first.
+TEST_F(Api, AForkedChildTakesCoresOfItsOwn) {
+  setenv("NEURON_RT_NUM_CORES", "1", 1);
+  ASSERT_EQ(init(), NRT_SUCCESS);
+  for (const bool closes : {false, true}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      if (closes) nrt_close();
+      const bool kept = fake::busy_cores() == 1;
+      _exit(kept && init() == NRT_SUCCESS && fake::busy_cores() == 2 ? 0 : 1);
+    }
+    int result = 0;
+    ASSERT_EQ(waitpid(child, &result, 0), child);
+    EXPECT_TRUE(WIFEXITED(result));
+    EXPECT_EQ(WEXITSTATUS(result), 0) << closes;
+  }
+}
+
 TEST_F(Api, ManyThreadsOnTheirOwnTensors) {
   ASSERT_EQ(init(), NRT_SUCCESS);
   std::vector<std::thread> threads;

@@ -1,6 +1,7 @@
 #include "runtime/nrt/environment.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -80,6 +81,29 @@ TEST_F(Environment, TimeoutIsTolerant) {
   EXPECT_EQ(nrt::read_execution_timeout(), 0u);
   setenv("NEURON_RT_EXEC_TIMEOUT", "12x", 1);
   EXPECT_EQ(nrt::read_execution_timeout(), 30u);
+}
+
+TEST_F(Environment, MalformedLogVariablesAreNamedTogether) {
+  const std::string file = testing::TempDir() + "soma_log_" + std::to_string(getpid());
+  setenv("NEURON_RT_LOG_LEVEL", "LOUD", 1);
+  setenv("NEURON_RT_LOG_LOCATION", "nowhere", 1);
+  setenv("NEURON_RT_LOG_LEVEL_NRT", "WARN", 1);
+  setenv("NEURON_RT_LOG_LOCATION_NRT", file.c_str(), 1);
+  setenv("NEURON_RT_LOG_LEVEL_HAL", "quite", 1);
+  nrt::configure_log();
+  std::string line;
+  std::getline(std::ifstream(file), line);
+  EXPECT_NE(line.find("Ignoring malformed variables: NEURON_RT_LOG_LEVEL NEURON_RT_LOG_LOCATION "
+                      "NEURON_RT_LOG_LEVEL_HAL"),
+            std::string::npos)
+      << line;
+  for (const char* name :
+       {"NEURON_RT_LOG_LEVEL", "NEURON_RT_LOG_LOCATION", "NEURON_RT_LOG_LEVEL_NRT",
+        "NEURON_RT_LOG_LOCATION_NRT", "NEURON_RT_LOG_LEVEL_HAL"}) {
+    unsetenv(name);
+  }
+  nrt::configure_log();
+  std::remove(file.c_str());
 }
 
 TEST_F(Environment, LogLinesHaveThePublishedShape) {

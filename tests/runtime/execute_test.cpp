@@ -45,9 +45,10 @@ std::vector<neff::Member> example(const char* name) {
   return members;
 }
 
-std::vector<uint8_t> packed(const std::vector<neff::Member>& members) {
+std::vector<uint8_t> packed(const std::vector<neff::Member>& members,
+                            const std::string& name = "test") {
   neff::PackOptions options;
-  options.name = "test";
+  options.name = name;
   auto file = neff::pack(members, options);
   EXPECT_TRUE(file.ok()) << (file.ok() ? "" : file.error().message());
   return *file;
@@ -64,8 +65,8 @@ class Execute : public testing::Test {
   }
   void TearDown() override { nrt_close(); }
 
-  void load(int core = -1, const char* neff = "vector_add") {
-    const std::vector<uint8_t> file = packed(example(neff));
+  void load(int core = -1, const char* neff = "vector_add", const std::string& name = "test") {
+    const std::vector<uint8_t> file = packed(example(neff), name);
     ASSERT_EQ(nrt_load(file.data(), file.size(), core, -1, &model_), NRT_SUCCESS);
     ASSERT_EQ(nrt_allocate_tensor_set(&inputs_), NRT_SUCCESS);
     ASSERT_EQ(nrt_allocate_tensor_set(&outputs_), NRT_SUCCESS);
@@ -325,9 +326,14 @@ TEST_F(Execute, LoadErrors) {
   EXPECT_EQ(model_, nullptr);
 }
 
-// The address of the barrier record that some program in a CC-core has; 0 without one. Programs are
-// written word by word.
-uint64_t barrier_cell() {
+struct BarrierRecord {
+  uint64_t cell = 0;  // its address; 0: there is no such record
+  uint32_t topsp = 0;
+  uint32_t index = 0;  // in the program memory
+};
+
+// The barrier record that some program in a CC-core has. Programs are written word by word.
+BarrierRecord barrier_record() {
   for (const auto& [at, value] : fake::writes()) {
     if ((value & 0xFF) != static_cast<uint32_t>(contract::cc_program::Op::kBarrier)) continue;
     const contract::AddressMap map{fake::options().gen};
@@ -335,10 +341,23 @@ uint64_t barrier_cell() {
       const uint64_t program = map.topsp(t).bar0 + contract::topsp::kProgram;
       const uint64_t offset = at - program;
       if (at < program || offset >= contract::topsp::kProgramBytes || offset % 16 != 0) continue;
-      return fake::register_value(at + 8) | uint64_t{fake::register_value(at + 12)} << 32;
+      return {fake::register_value(at + 8) | uint64_t{fake::register_value(at + 12)} << 32, t,
+              static_cast<uint32_t>(offset / 16)};
     }
   }
-  return 0;
+  return {};
+}
+
+// Some operation of the CC-core begins at the record.
+bool entered(uint32_t topsp, uint32_t record) {
+  const contract::AddressMap map{fake::options().gen};
+  const uint64_t table = map.topsp(topsp).bar0 + contract::cc::kOp;
+  const uint64_t size = uint64_t{contract::cc::kOpCount} * contract::cc::kOpStride;
+  return std::any_of(fake::writes().begin(), fake::writes().end(), [&](const auto& write) {
+    const uint64_t in = write.first - table;
+    return in < size && in % contract::cc::kOpStride == contract::cc::kOpEntry &&
+           write.second == record;
+  });
 }
 
 // The number of ranks picks the cell, so that small worlds do not meet in one. The fake device has
@@ -369,8 +388,10 @@ TEST_F(Execute, RanksMeetAtTheBarrierCellOfTheirNumber) {
   other.join();
   unsetenv("NEURON_RT_ROOT_COMM_ID");
   const contract::AddressMap map{fake::options().gen};
-  EXPECT_EQ(barrier_cell(), map.topsp(map.topsps_per_nc() - 1).device + contract::cc::kBarrier +
-                                2 * contract::cc::kBarrierStride);
+  const BarrierRecord barrier = barrier_record();
+  EXPECT_EQ(barrier.cell, map.topsp(map.topsps_per_nc() - 1).device + contract::cc::kBarrier +
+                              2 * contract::cc::kBarrierStride);
+  EXPECT_TRUE(entered(barrier.topsp, barrier.index));
 }
 
 // The test is the root: it lets a rank connect, so that this waits, and never answers.
@@ -460,6 +481,26 @@ TEST_F(Execute, SystemTraceGivesOnePairPerExecution) {
   nrt_sys_trace_buffer_free(text);
   EXPECT_EQ(nrt_sys_trace_stop(), NRT_SUCCESS);
   EXPECT_EQ(nrt_sys_trace_fetch_events(&text, &size, nullptr), NRT_FAILURE);
+}
+
+TEST_F(Execute, SystemTraceQuotesNames) {
+  const std::string name = "a \"name\" \\ with\na line";
+  load(-1, "vector_add", name);
+  nrt_sys_trace_config_t* config = nullptr;
+  ASSERT_EQ(nrt_sys_trace_config_allocate(&config), NRT_SUCCESS);
+  ASSERT_EQ(nrt_sys_trace_start(config), NRT_SUCCESS);
+  nrt_sys_trace_config_free(config);
+  ASSERT_EQ(execute(), NRT_SUCCESS);
+  char* text = nullptr;
+  size_t size = 0;
+  ASSERT_EQ(nrt_sys_trace_fetch_events(&text, &size, nullptr), NRT_SUCCESS);
+  const auto document = nlohmann::json::parse(text, text + size, nullptr, false);
+  nrt_sys_trace_buffer_free(text);
+  ASSERT_FALSE(document.is_discarded());
+  for (const auto& event : document["events"]) {
+    if (event["event_type"] != "nc_exec_running") continue;
+    EXPECT_EQ(event["data"]["model_name"], name);
+  }
 }
 
 }  // namespace
