@@ -100,8 +100,8 @@ class CcCore final : public RegBlock<CcCore>,
 
   enum Tag : uint32_t { kTagStep, kTagArrival };
   struct Posted {
-    uint64_t address = 0;
-    uint32_t value = 0;
+    uint64_t address;
+    uint32_t value;
   };
   bool post(uint64_t address, uint32_t value, base::Ps latency);
   void arrive_at_peer(uint64_t index);

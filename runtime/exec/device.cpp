@@ -215,7 +215,7 @@ DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept {
 
 DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
   if (this != &other) {
-    reset();
+    release();
     device_ = std::move(other.device_);
     place_ = other.place_;
     handle_ = std::exchange(other.handle_, 0);
@@ -226,18 +226,14 @@ DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
 }
 
 DeviceBuffer::~DeviceBuffer() {
-  reset();
+  release();
 }
 
-void DeviceBuffer::reset() {
+void DeviceBuffer::release() {
   if (handle_ != 0 && device_ && device_->usable() && ndl_memory_free(handle_) != 0) {
     log(LogLevel::kWarn, Component::kTdrv, "dmem_free", "Could not free device memory, errno %d",
         errno);
   }
-  handle_ = 0;
-  size_ = 0;
-  address_ = 0;
-  device_.reset();
 }
 
 base::Status DeviceBuffer::write(uint64_t offset, base::ConstByteSpan from) {

@@ -99,9 +99,9 @@ class DeviceBuffer {
   base::Status write_descriptors(uint64_t offset, base::ConstByteSpan descriptors, bool receive);
   base::Result<void*> map();
 
-  void reset();
-
  private:
+  void release();  // what follows gives it another chunk or ends it
+
   std::shared_ptr<Device> device_;
   MemoryPlace place_;
   uint64_t handle_ = 0;
