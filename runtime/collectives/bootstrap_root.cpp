@@ -23,7 +23,7 @@ using wire::Type;
 // All-gathers that a rank may be ahead of the slowest one: bounds memory, not use.
 constexpr uint32_t kMaxAhead = 4096;
 
-// Ranks of a process that dies go one after the other, but within this time.
+// Ranks of a process that dies go one after the other, but each within this time.
 constexpr std::chrono::milliseconds kTogether{20};
 
 // Who has not said by then how many executions it has begun is stopped.
@@ -49,11 +49,12 @@ class Root {
     if (!listen()) return;
     // Who comes after a failure is told about it.
     while (!state_->stopping() && (!state_->failed() || listener_.valid())) {
+      const Clock::time_point looks = Clock::now();  // serve() sees who has gone by now
       wait(tick());
       if (!go_on()) break;
       send_posted();
       serve();
-      if (!lost_.empty() && Clock::now() - lost_since_ >= kTogether) name_lost();
+      if (!lost_.empty() && looks - lost_at_ >= kTogether) name_lost();
       if (state_->take_question()) ask_all(0, state_->begun());
       if (!askers_.empty()) answer_askers();
     }
@@ -397,7 +398,7 @@ class Root {
 
   void lose(Member* m) {
     if (m->rank != 0 && !m->said_bye && !state_->failed()) {
-      if (lost_.empty()) lost_since_ = Clock::now();
+      lost_at_ = Clock::now();
       lost_.push_back(m->rank);
     }
     m->connection.close();
@@ -480,7 +481,7 @@ class Root {
   std::map<uint32_t, wire::Hello> records_;
   uint32_t joined_ = 0;
   std::vector<uint32_t> lost_;  // vanished, and nobody has been told
-  Clock::time_point lost_since_;
+  Clock::time_point lost_at_;   // the last of them
   std::shared_ptr<const wire::Table> table_;
   std::vector<uint32_t> next_tag_;  // contributions so far, by rank
   std::map<uint32_t, Gather> gathers_;

@@ -13,7 +13,8 @@ import subprocess
 import time
 import unittest
 
-from common import PATIENCE, Ended, FailureTest, descendants, kill_family, main, tool, BIN
+from common import (PATIENCE, Ended, FailureTest, descendants, entries, kill_family, main, tool,
+                    BIN)
 
 STAGED = BIN / "client/staged_ranks"
 HANG = "NRT_EXEC_HW_ERR_COLLECTIVES (1200)"
@@ -140,6 +141,16 @@ class Staged:
         self.process.stdin.flush()
         return self
 
+    def sleeps(self):
+        """All of its threads wait for something."""
+        try:
+            states = {pathlib.Path(f"{task}/stat").read_text().rsplit(")", 1)[1].split()[0]
+                      for pid in descendants(self.process.pid)
+                      for task in entries(f"/proc/{pid}/task")}
+        except OSError:  # one has ended meanwhile
+            return False
+        return states == {"S"}
+
     def kill(self):
         for pid in descendants(self.process.pid):
             os.kill(pid, signal.SIGKILL)
@@ -179,16 +190,19 @@ class Killed(RanksTest):
         super().setUp()
         self.machine = self.up("f", "--platform", self.platform)
 
-    def met(self, port, ranks):
-        """Waits until so many ranks have reached rank 0, which listens at the port."""
-        def connections():
+    def met(self, ranks, *processes):
+        """Waits until so many ranks of these processes have said to rank 0 who they are."""
+        def connected():
             lines = pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]
-            return sum(line.split()[2].endswith(f":{port:04X}") and line.split()[3] == "01"
-                       for line in lines)
-        self.wait_until(lambda: connections() == ranks, f"{ranks} connections", PATIENCE)
-        time.sleep(0.2)  # until they have said who they are
+            return sum(line.split()[2].endswith(f":{processes[0].port:04X}") and
+                       line.split()[3] == "01" for line in lines)
+        # Who is connected is woken, and says so before it sleeps again.
+        self.wait_until(lambda: connected() == ranks and all(p.sleeps() for p in processes),
+                        f"{ranks} connections", PATIENCE)
 
     def ranks(self, world=16, count=CORES, elements=4096, executions=2, **variables):
+        # A busy host may bring the ranks to one execution in seconds only.
+        variables.setdefault("NEURON_RT_EXEC_TIMEOUT", "5")
         port = free_port()
         file = self.all_reduce(world, elements)
         return [self.staged(file, world, first, count, port, executions, **variables)
@@ -219,7 +233,7 @@ class Killed(RanksTest):
             each.at("ready")
         for each in (*others, victim):
             each.go().at("loaded")
-        self.met(victim.port, 5)
+        self.met(5, *others, victim)
         victim.kill()
         late.go().at("loaded")
         for each in (*others, late):
@@ -232,7 +246,7 @@ class Killed(RanksTest):
             each.at("ready").go()
         for each in (*others, victim):
             each.at("loaded")
-        self.met(victim.port, 7)
+        self.met(7, *others, victim)
         victim.kill()
         for each in others:
             each.ends_with(FAILED, words=(GONE,))
@@ -288,7 +302,9 @@ class Killed(RanksTest):
         # Requests, and deaths, get in between steps of 10 us; the operation takes some hundred.
         self.take_down()
         self.up("f", "--platform", self.platform, "--policy", "overlap")
-        *others, victim = [each.free() for each in self.ranks(4, 2, 1 << 18, executions=100000)]
+        *others, victim = [each.free() for each in
+                           self.ranks(4, 2, 1 << 18, executions=100000,
+                                      NEURON_RT_EXEC_TIMEOUT=str(10 * PATIENCE))]
         victim.at("executed 2").kill()
         for each in others:
             each.ends_with(HANG, words=("suspected hang in collectives operation", GONE))
