@@ -8,113 +8,21 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
-#include <functional>
 #include <iterator>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "references.h"
+
 namespace {
 
-using Data = std::vector<float>;
-using Tensors = std::map<std::string, Data>;
-using Sizes = std::vector<size_t>;
+using namespace kernel_test;  // NOLINT(google-build-using-namespace): the references
 
-constexpr double kTolerance = 2e-5;  // of float32 sums in another order, and of exp and rsqrt
-
-// The kernel's name for its output, and what it should hold.
-struct Reference {
-  size_t sizes;
-  std::function<Data(const Tensors&, const Sizes&)> output;
-};
-
-Data tensor_add(const Tensors& t, const Sizes& s) {
-  Data c(s[0]);
-  for (size_t i = 0; i < c.size(); ++i) c[i] = t.at("a")[i] + t.at("b")[i];
-  return c;
-}
-
-Data softmax(const Tensors& t, const Sizes& s) {
-  Data y(s[0] * s[1]);
-  for (size_t row = 0; row < s[0]; ++row) {
-    const float* x = &t.at("x")[row * s[1]];
-    const double most = *std::max_element(x, x + s[1]);
-    double sum = 0;
-    for (size_t i = 0; i < s[1]; ++i) sum += std::exp(x[i] - most);
-    for (size_t i = 0; i < s[1]; ++i) {
-      y[row * s[1] + i] = static_cast<float>(std::exp(x[i] - most) / sum);
-    }
-  }
-  return y;
-}
-
-Data norm(const Tensors& t, const Sizes& s) {
-  const auto beta = t.find("beta");
-  Data y(s[0] * s[1]);
-  const auto n = static_cast<double>(s[1]);
-  for (size_t row = 0; row < s[0]; ++row) {
-    const float* x = &t.at("x")[row * s[1]];
-    double mean = 0;
-    if (beta != t.end()) {
-      for (size_t i = 0; i < s[1]; ++i) mean += x[i] / n;
-    }
-    double square = 0;
-    for (size_t i = 0; i < s[1]; ++i) square += (x[i] - mean) * (x[i] - mean) / n;
-    for (size_t i = 0; i < s[1]; ++i) {
-      const double value = (x[i] - mean) / std::sqrt(square + 1e-5) * t.at("gamma")[i];
-      y[row * s[1] + i] = static_cast<float>(value + (beta == t.end() ? 0 : beta->second[i]));
-    }
-  }
-  return y;
-}
-
-Data matmul(const Tensors& t, const Sizes& s) {
-  const auto [rows, inner, columns] = std::tuple(s[0], s[1], s[2]);
-  std::vector<double> c(rows * columns);
-  for (size_t k = 0; k < inner; ++k) {
-    for (size_t m = 0; m < rows; ++m) {
-      const double a = t.at("at")[k * rows + m];
-      for (size_t n = 0; n < columns; ++n) c[m * columns + n] += a * t.at("b")[k * columns + n];
-    }
-  }
-  return {c.begin(), c.end()};
-}
-
-Data transpose(const Tensors& t, const Sizes& s) {
-  Data y(s[0] * s[1]);
-  for (size_t r = 0; r < s[0]; ++r) {
-    for (size_t c = 0; c < s[1]; ++c) y[c * s[0] + r] = t.at("x")[r * s[1] + c];
-  }
-  return y;
-}
-
-Data average_pool(const Tensors& t, const Sizes& s) {
-  const auto [height, width, pool, stride] = std::tuple(s[1], s[2], s[3], s[4]);
-  Data y;
-  for (size_t c = 0; c < s[0]; ++c) {
-    for (size_t h = 0; h + pool <= height; h += stride) {
-      for (size_t w = 0; w + pool <= width; w += stride) {
-        double sum = 0;
-        for (size_t i = 0; i < pool * pool; ++i) {
-          sum += t.at("x")[(c * height + h + i / pool) * width + w + i % pool];
-        }
-        y.push_back(static_cast<float>(sum / static_cast<double>(pool * pool)));
-      }
-    }
-  }
-  return y;
-}
-
-const std::map<std::string, Reference>& references() {
-  static const std::map<std::string, Reference> all = {{"tensor_add", {1, tensor_add}},
-                                                       {"softmax", {2, softmax}},
-                                                       {"norm", {2, norm}},
-                                                       {"matmul", {3, matmul}},
-                                                       {"transpose", {2, transpose}},
-                                                       {"average_pool", {5, average_pool}}};
-  return all;
-}
+// Of the largest element: sums of float32 in another order, exp and rsqrt; bfloat16 in between.
+constexpr double kTolerance = 2e-5;
+constexpr double kShortTolerance = 1e-2;
 
 bool fine(NRT_STATUS status, const char* what) {
   if (status != NRT_SUCCESS) {
@@ -135,7 +43,40 @@ Data pattern(size_t count, const std::string& name, uint32_t round) {
   return out;
 }
 
-bool equal(const Data& got, const Data& expected) {
+size_t width(const nrt_tensor_info_t& t) {
+  return t.dtype == NRT_DTYPE_BFLOAT16 ? 2 : 4;
+}
+
+// A tensor's bytes: a bfloat16 is the upper half of a float32. `data` becomes what they stand for.
+std::vector<uint16_t> stored(const nrt_tensor_info_t& t, Data* data) {
+  const size_t halves = width(t) / 2;
+  std::vector<uint16_t> bytes(data->size() * halves);
+  for (size_t i = 0; i < data->size(); ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, &(*data)[i], sizeof bits);
+    if (halves == 1) bits &= 0xffff0000;
+    std::memcpy(&(*data)[i], &bits, sizeof bits);
+    for (size_t h = 0; h < halves; ++h) {
+      bytes[i * halves + h] = static_cast<uint16_t>(bits >> (16 * (h + 2 - halves)));
+    }
+  }
+  return bytes;
+}
+
+Data fetched(const nrt_tensor_info_t& t, const std::vector<uint16_t>& bytes) {
+  const size_t halves = width(t) / 2;
+  Data data(bytes.size() / halves);
+  for (size_t i = 0; i < data.size(); ++i) {
+    uint32_t bits = 0;
+    for (size_t h = 0; h < halves; ++h) {
+      bits |= static_cast<uint32_t>(bytes[i * halves + h]) << (16 * (h + 2 - halves));
+    }
+    std::memcpy(&data[i], &bits, sizeof bits);
+  }
+  return data;
+}
+
+bool equal(const Data& got, const Data& expected, double tolerance) {
   if (got.size() != expected.size()) {
     std::fprintf(stderr, "%zu elements, expected %zu\n", got.size(), expected.size());
     return false;
@@ -145,7 +86,7 @@ bool equal(const Data& got, const Data& expected) {
   size_t wrong = 0;
   for (size_t i = 0; i < got.size(); ++i) {
     const double difference = std::fabs(static_cast<double>(got[i]) - expected[i]);
-    if (difference <= kTolerance * std::max(largest, 1e-3)) continue;
+    if (difference <= tolerance * std::max(largest, 1e-3)) continue;
     if (wrong++ == 0) std::fprintf(stderr, "[%zu] is %g, expected %g\n", i, got[i], expected[i]);
   }
   std::printf("%zu elements, %zu wrong\n", got.size(), wrong);
@@ -158,8 +99,10 @@ bool run(nrt_model_t* model, const nrt_tensor_info_array_t& info, const Referenc
   bool ok = fine(nrt_allocate_tensor_set(&sets[0]), "set") &&
             fine(nrt_allocate_tensor_set(&sets[1]), "set");
   std::vector<nrt_tensor_t*> tensors(info.tensor_count);
+  double tolerance = kTolerance;
   for (size_t i = 0; i < tensors.size() && ok; ++i) {
     const nrt_tensor_info_t& t = info.tensor_array[i];
+    if (t.dtype == NRT_DTYPE_BFLOAT16) tolerance = kShortTolerance;
     ok = fine(nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, 0, t.size, t.name, &tensors[i]),
               t.name) &&
          fine(nrt_add_tensor_to_tensor_set(sets[t.usage == NRT_TENSOR_USAGE_OUTPUT], t.name,
@@ -171,16 +114,17 @@ bool run(nrt_model_t* model, const nrt_tensor_info_array_t& info, const Referenc
     for (size_t i = 0; i < tensors.size() && ok; ++i) {
       const nrt_tensor_info_t& t = info.tensor_array[i];
       if (t.usage != NRT_TENSOR_USAGE_INPUT) continue;
-      const Data& data = inputs[t.name] = pattern(t.size / sizeof(float), t.name, round);
-      ok = fine(nrt_tensor_write(tensors[i], data.data(), 0, t.size), t.name);
+      Data& data = inputs[t.name] = pattern(t.size / width(t), t.name, round);
+      if (reference.prepare) reference.prepare(t.name, &data);
+      ok = fine(nrt_tensor_write(tensors[i], stored(t, &data).data(), 0, t.size), t.name);
     }
     ok = ok && fine(nrt_execute(model, sets[0], sets[1]), "nrt_execute");
     for (size_t i = 0; i < tensors.size() && ok; ++i) {
       const nrt_tensor_info_t& t = info.tensor_array[i];
       if (t.usage != NRT_TENSOR_USAGE_OUTPUT) continue;
-      Data data(t.size / sizeof(float));
+      std::vector<uint16_t> data(t.size / sizeof(uint16_t));
       ok = fine(nrt_tensor_read(tensors[i], data.data(), 0, t.size), t.name) &&
-           equal(data, reference.output(inputs, sizes));
+           equal(fetched(t, data), reference.output(inputs, sizes), tolerance);
     }
   }
   for (nrt_tensor_t*& t : tensors) nrt_tensor_free(&t);

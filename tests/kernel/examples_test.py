@@ -53,8 +53,11 @@ class Kernels(unittest.TestCase):
                 self.check("norm", *sizes, options=(kind,))
 
     def test_matmul(self):
-        for sizes in ((1, 1, 1), (128, 128, 512), (130, 300, 600)):
-            self.check("matmul", *sizes)
+        """One tile; blocks that end within a tile in each of the three dimensions."""
+        for dtype, sizes in (("float32", (1, 1, 1)), ("float32", (128, 128, 512)),
+                             ("float32", (130, 700, 600)), ("bfloat16", (300, 128, 513)),
+                             ("bfloat16", (2100, 130, 1100))):
+            self.check("matmul", *sizes, options=(dtype,))
 
     def test_transpose(self):
         for sizes in ((1, 5), (128, 128), (200, 300)):
@@ -63,6 +66,31 @@ class Kernels(unittest.TestCase):
     def test_average_pool(self):
         for sizes in ((3, 8, 8, 2, 2), (130, 9, 11, 3, 2), (1, 5, 5, 5, 1)):
             self.check("average_pool", *sizes)
+
+    def test_attention(self):
+        """One query; keys that end within a block; spans of queries of which the last is short."""
+        for dtype, sizes in (("float32", (1, 1, 1, 0)), ("float32", (2, 515, 99, 1)),
+                             ("bfloat16", (1, 130, 127, 0)), ("bfloat16", (1, 1100, 128, 1)),
+                             ("float32", (1, 4200, 8, 1))):
+            self.check("attention", *sizes, options=(dtype,))
+
+    def test_rotary(self):
+        for sizes in ((1, 1, 2), (130, 3, 10), (200, 70, 64)):
+            self.check("rotary", *sizes)
+
+    def test_mamba_scan(self):
+        for sizes in ((1, 1, 1), (130, 3, 50), (40, 16, 1100)):
+            self.check("mamba_scan", *sizes)
+
+    def test_mlp(self):
+        for sizes in ((1, 1, 1), (130, 200, 300), (600, 130, 1100)):
+            self.check("mlp", *sizes)
+
+    def test_experts(self):
+        """Fewer experts than max8 looks for; experts that are full; several batches of places."""
+        for sizes in ((1, 1, 1, 1, 1), (130, 200, 5, 2, 60), (300, 130, 16, 3, 40),
+                      (200, 520, 8, 8, 130)):
+            self.check("experts", *sizes)
 
     def test_messages_name_the_line(self):
         """A program that waits for what never comes: the runtime says where in the kernel."""

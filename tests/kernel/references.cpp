@@ -1,0 +1,229 @@
+#include "references.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <tuple>
+
+namespace kernel_test {
+namespace {
+
+Data tensor_add(const Tensors& t, const Sizes& s) {
+  Data c(s[0]);
+  for (size_t i = 0; i < c.size(); ++i) c[i] = t.at("a")[i] + t.at("b")[i];
+  return c;
+}
+
+Data softmax(const Tensors& t, const Sizes& s) {
+  Data y(s[0] * s[1]);
+  for (size_t row = 0; row < s[0]; ++row) {
+    const float* x = &t.at("x")[row * s[1]];
+    const double most = *std::max_element(x, x + s[1]);
+    double sum = 0;
+    for (size_t i = 0; i < s[1]; ++i) sum += std::exp(x[i] - most);
+    for (size_t i = 0; i < s[1]; ++i) {
+      y[row * s[1] + i] = static_cast<float>(std::exp(x[i] - most) / sum);
+    }
+  }
+  return y;
+}
+
+Data norm(const Tensors& t, const Sizes& s) {
+  const auto beta = t.find("beta");
+  Data y(s[0] * s[1]);
+  const auto n = static_cast<double>(s[1]);
+  for (size_t row = 0; row < s[0]; ++row) {
+    const float* x = &t.at("x")[row * s[1]];
+    double mean = 0;
+    if (beta != t.end()) {
+      for (size_t i = 0; i < s[1]; ++i) mean += x[i] / n;
+    }
+    double square = 0;
+    for (size_t i = 0; i < s[1]; ++i) square += (x[i] - mean) * (x[i] - mean) / n;
+    for (size_t i = 0; i < s[1]; ++i) {
+      const double value = (x[i] - mean) / std::sqrt(square + 1e-5) * t.at("gamma")[i];
+      y[row * s[1] + i] = static_cast<float>(value + (beta == t.end() ? 0 : beta->second[i]));
+    }
+  }
+  return y;
+}
+
+Data matmul(const Tensors& t, const Sizes& s) {
+  const auto [rows, inner, columns] = std::tuple(s[0], s[1], s[2]);
+  std::vector<double> c(rows * columns);
+  for (size_t k = 0; k < inner; ++k) {
+    for (size_t m = 0; m < rows; ++m) {
+      const double a = t.at("at")[k * rows + m];
+      for (size_t n = 0; n < columns; ++n) c[m * columns + n] += a * t.at("b")[k * columns + n];
+    }
+  }
+  return {c.begin(), c.end()};
+}
+
+Data transpose(const Tensors& t, const Sizes& s) {
+  Data y(s[0] * s[1]);
+  for (size_t r = 0; r < s[0]; ++r) {
+    for (size_t c = 0; c < s[1]; ++c) y[c * s[0] + r] = t.at("x")[r * s[1] + c];
+  }
+  return y;
+}
+
+Data average_pool(const Tensors& t, const Sizes& s) {
+  const auto [height, width, pool, stride] = std::tuple(s[1], s[2], s[3], s[4]);
+  Data y;
+  for (size_t c = 0; c < s[0]; ++c) {
+    for (size_t h = 0; h + pool <= height; h += stride) {
+      for (size_t w = 0; w + pool <= width; w += stride) {
+        double sum = 0;
+        for (size_t i = 0; i < pool * pool; ++i) {
+          sum += t.at("x")[(c * height + h + i / pool) * width + w + i % pool];
+        }
+        y.push_back(static_cast<float>(sum / static_cast<double>(pool * pool)));
+      }
+    }
+  }
+  return y;
+}
+
+// The sum over the keys that a query sees, in one pass over the scores and another over the values.
+Data attention(const Tensors& t, const Sizes& s) {
+  const auto [heads, tokens, d, causal] = std::tuple(s[0], s[1], s[2], s[3] != 0);
+  Data y(heads * tokens * d);
+  std::vector<double> p(tokens);
+  std::vector<double> row(d);
+  for (size_t i = 0; i < heads * tokens; ++i) {
+    const size_t head = i / tokens * tokens;
+    const size_t keys = causal ? i - head + 1 : tokens;
+    double most = -1e300;
+    for (size_t j = 0; j < keys; ++j) {
+      p[j] = 0;
+      for (size_t x = 0; x < d; ++x) {
+        p[j] += static_cast<double>(t.at("q")[i * d + x]) * t.at("k")[(head + j) * d + x];
+      }
+      p[j] /= std::sqrt(static_cast<double>(d));
+      most = std::max(most, p[j]);
+    }
+    double sum = 0;
+    std::fill(row.begin(), row.end(), 0);
+    for (size_t j = 0; j < keys; ++j) {
+      const double weight = std::exp(p[j] - most);
+      sum += weight;
+      for (size_t x = 0; x < d; ++x) row[x] += weight * t.at("v")[(head + j) * d + x];
+    }
+    for (size_t x = 0; x < d; ++x) y[i * d + x] = static_cast<float>(row[x] / sum);
+  }
+  return y;
+}
+
+Data rotary(const Tensors& t, const Sizes& s) {
+  const auto [tokens, heads, half] = std::tuple(s[0], s[1], s[2] / 2);
+  const Data& x = t.at("x");
+  Data y(x.size());
+  for (size_t i = 0; i < tokens * heads; ++i) {
+    for (size_t j = 0; j < half; ++j) {
+      const double c = t.at("cos")[i / heads * half + j];
+      const double n = t.at("sin")[i / heads * half + j];
+      const size_t low = i * 2 * half + j;
+      y[low] = static_cast<float>(x[low] * c - x[low + half] * n);
+      y[low + half] = static_cast<float>(x[low + half] * c + x[low] * n);
+    }
+  }
+  return y;
+}
+
+Data mamba_scan(const Tensors& t, const Sizes& s) {
+  const auto [channels, states, time] = std::tuple(s[0], s[1], s[2]);
+  Data y(channels * time);
+  for (size_t c = 0; c < channels; ++c) {
+    std::vector<double> h(states);
+    for (size_t i = 0; i < time; ++i) {
+      const double delta = t.at("delta")[c * time + i];
+      double sum = 0;
+      for (size_t n = 0; n < states; ++n) {
+        h[n] = std::exp(delta * t.at("a")[c * states + n]) * h[n] +
+               delta * t.at("u")[c * time + i] * t.at("b")[n * time + i];
+        sum += t.at("c")[n * time + i] * h[n];
+      }
+      y[c * time + i] = static_cast<float>(sum);
+    }
+  }
+  return y;
+}
+
+// Steps forward and negative rates: states decay, so that late results still tell of all terms.
+void decaying(const std::string& name, Data* data) {
+  for (float& x : *data) {
+    if (name == "delta") x = std::fabs(x);
+    if (name == "a") x = -std::fabs(x);
+  }
+}
+
+// a[rows, inner] times b[inner, columns].
+std::vector<double> product(const double* a, const float* b, size_t rows, size_t inner,
+                            size_t columns) {
+  std::vector<double> c(rows * columns);
+  for (size_t m = 0; m < rows; ++m) {
+    for (size_t k = 0; k < inner; ++k) {
+      const double scale = a[m * inner + k];
+      for (size_t n = 0; n < columns; ++n) c[m * columns + n] += scale * b[k * columns + n];
+    }
+  }
+  return c;
+}
+
+Data mlp(const Tensors& t, const Sizes& s) {
+  const auto [tokens, width, hidden] = std::tuple(s[0], s[1], s[2]);
+  const std::vector<double> x(t.at("x").begin(), t.at("x").end());
+  std::vector<double> gate = product(x.data(), t.at("w1").data(), tokens, width, hidden);
+  const std::vector<double> up = product(x.data(), t.at("w3").data(), tokens, width, hidden);
+  for (size_t i = 0; i < gate.size(); ++i) gate[i] *= up[i] / (1 + std::exp(-gate[i]));
+  const std::vector<double> y = product(gate.data(), t.at("w2").data(), tokens, hidden, width);
+  return {y.begin(), y.end()};
+}
+
+// An expert takes the first `capacity` tokens that chose it.
+Data experts(const Tensors& t, const Sizes& s) {
+  const auto [tokens, width, experts, top, capacity] = std::tuple(s[0], s[1], s[2], s[3], s[4]);
+  const Data& x = t.at("x");
+  std::vector<double> y(tokens * width);
+  std::vector<size_t> taken(experts);
+  for (size_t i = 0; i < tokens; ++i) {
+    const float* logits = &t.at("logits")[i * experts];
+    std::vector<size_t> order(experts);
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return logits[a] > logits[b]; });
+    double sum = 0;
+    for (size_t j = 0; j < top; ++j) sum += std::exp(logits[order[j]]);
+    for (size_t j = 0; j < top; ++j) {
+      const size_t expert = order[j];
+      if (taken[expert]++ >= capacity) continue;
+      const std::vector<double> row(&x[i * width], &x[i * width] + width);
+      const float* w = &t.at("w")[expert * width * width];
+      const std::vector<double> result = product(row.data(), w, 1, width, width);
+      for (size_t n = 0; n < width; ++n) {
+        y[i * width + n] += std::exp(logits[expert]) / sum * result[n];
+      }
+    }
+  }
+  return {y.begin(), y.end()};
+}
+
+}  // namespace
+
+const std::map<std::string, Reference>& references() {
+  static const std::map<std::string, Reference> all = {{"tensor_add", {1, tensor_add}},
+                                                       {"softmax", {2, softmax}},
+                                                       {"norm", {2, norm}},
+                                                       {"matmul", {3, matmul}},
+                                                       {"transpose", {2, transpose}},
+                                                       {"average_pool", {5, average_pool}},
+                                                       {"attention", {4, attention}},
+                                                       {"rotary", {3, rotary}},
+                                                       {"mamba_scan", {3, mamba_scan, decaying}},
+                                                       {"mlp", {3, mlp}},
+                                                       {"experts", {5, experts}}};
+  return all;
+}
+
+}  // namespace kernel_test
