@@ -28,13 +28,25 @@ base::Ps ExecutionLog::start(contract::Engine engine, uint64_t program, base::Ps
     program_ = program;
     begin_ = now;
     hbm_bytes_ = hbm_.total_bytes();
-    started_ = 0;
+    started_ = begun_ = 0;
   }
   running_ |= bit;
   // An engine that is started a second time meanwhile goes on with what it had.
   if ((started_ & bit) == 0) before_[engine] = stats;
   started_ |= bit;
   return begin_;
+}
+
+bool ExecutionLog::begin(contract::Engine engine, base::Ps now, const EngineStats& stats) {
+  const uint32_t bit = 1u << engine;
+  if ((running_ & bit) == 0 || (begun_ & bit) != 0) return false;
+  if (begun_ == 0) {
+    begin_ = now;
+    hbm_bytes_ = hbm_.total_bytes();
+  }
+  begun_ |= bit;
+  before_[engine] = stats;
+  return true;
 }
 
 void ExecutionLog::stop(contract::Engine engine, base::Ps now, const EngineStats& stats,

@@ -1,6 +1,8 @@
 // What the engines of a NeuronCore have done, execution by execution, and where the time went.
 //
-// An execution lasts from the start of the first engine of a core to the stop of the last one.
+// An execution lasts from the first NOTIFY of an engine, or where there is none from the start of
+// the first engine, to the stop of the last one: a runtime says so that the program begins, and
+// what engines wait for before it, such as ranks that start later, is a matter of hosts.
 // Executions of the same program are added up: a program is the records that its first engine runs.
 //
 // The critical path is the chain of instructions that decided how long an execution took: from its
@@ -85,6 +87,9 @@ class ExecutionLog {
   explicit ExecutionLog(const BandwidthResource& hbm) : hbm_(hbm) {}
   // `stats`: what the engine has done so far. Returns when the execution began.
   base::Ps start(contract::Engine engine, uint64_t program, base::Ps now, const EngineStats& stats);
+  // The engine has posted a NOTIFY; whether it was its first, and what was before does not count.
+  bool begin(contract::Engine engine, base::Ps now, const EngineStats& stats);
+  base::Ps begun() const { return begin_; }
   void stop(contract::Engine engine, base::Ps now, const EngineStats& stats,
             const CriticalPath& path);
   void drop() { running_ = 0; }  // a reset ends it without a result
@@ -96,6 +101,7 @@ class ExecutionLog {
   const BandwidthResource& hbm_;
   uint32_t running_ = 0;  // bit per engine
   uint32_t started_ = 0;
+  uint32_t begun_ = 0;
   uint64_t program_ = 0;
   base::Ps begin_ = 0;
   uint64_t hbm_bytes_ = 0;

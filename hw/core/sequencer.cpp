@@ -226,6 +226,14 @@ void Sequencer::start() {
   schedule(context_.queue.now() + timing_.params().seq_fetch, kIssue);
 }
 
+void Sequencer::begin_execution() {
+  const base::Ps now = context_.queue.now();
+  if (!context_.executions.begin(engine_, now, stats_)) return;
+  path_ = {};
+  path_.until = context_.executions.begun();
+  path_.advance(CriticalPath::kStart, now);
+}
+
 void Sequencer::stop_waiting() {
   if (waiting_) context_.semaphores.cancel(*this);
   waiting_ = false;
@@ -637,8 +645,9 @@ void Sequencer::execute_control() {
       return;
     }
     case Opcode::kNotify:
-      return notify(static_cast<contract::NqType>(o.notify.type), o.notify.payload,
-                    current_.debug_id, pc_, 0);
+      notify(static_cast<contract::NqType>(o.notify.type), o.notify.payload, current_.debug_id, pc_,
+             0);
+      return begin_execution();
     case Opcode::kRegisterMove:
       registers_[o.register_move.dst] = value_of(o.register_move.src);
       return;

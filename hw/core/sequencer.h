@@ -112,6 +112,7 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   void wait_satisfied() override;
 
   void start();
+  void begin_execution();
   void reset();
   void stop_waiting();
   void schedule(base::Ps time, Tag tag);

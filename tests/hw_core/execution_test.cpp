@@ -106,6 +106,26 @@ TEST_F(Executions, DependentInstructionsWaitForTheirResults) {
   EXPECT_EQ(sum(totals[0]), totals[0].total);
 }
 
+// What an engine waits for before the first NOTIFY is not of the execution.
+TEST_F(Executions, BeginWithTheFirstNotify) {
+  isa::Instruction notify = op(Opcode::kNotify);
+  notify.operands.notify.type = isa::NotifyType::kNotify;
+  start(kAct, {on(op(Opcode::kEventSemaphore), WaitCond::kGe, 1, 1), notify, long_copy(0x8000)});
+  start(kDve,
+        {on(op(Opcode::kEventSemaphore), WaitCond::kGe, 1, 1), notify, notify, long_copy(0x10000)});
+  bench_.queue.run_until(base::us(100));
+  start(kPool, {then(op(Opcode::kNop), UpdateOp::kAdd, 1, 2), notify, op(Opcode::kNop)});
+  const auto totals = finish();
+  ASSERT_EQ(totals.size(), 1u);
+  const ExecutionTotals& t = totals[0];
+  EXPECT_LT(t.total, base::us(10));
+  EXPECT_EQ(sum(t), t.total);
+  EXPECT_EQ(stalled(t, kDve, Stall::kDma) + stalled(t, kDve, Stall::kSemaphore), 0u);
+  EXPECT_EQ(t.engines[kAct].instructions, 2u);   // copy, HALT
+  EXPECT_EQ(t.engines[kDve].instructions, 3u);   // the second NOTIFY, too
+  EXPECT_EQ(t.engines[kPool].instructions, 2u);  // NOP, HALT
+}
+
 TEST_F(Executions, ProgramsAreToldApart) {
   for (int round = 0; round < 2; ++round) {
     start(kDve, {long_copy(0x8000)});
