@@ -4,6 +4,7 @@
 #include <set>
 
 #include "arch/contract/address_map.h"
+#include "neff_loader/flow.h"
 #include "neff_loader/parse.h"
 
 namespace neff {
@@ -17,19 +18,6 @@ using contract::tpb::kPartitions;
 
 std::string where_of(const EngineProgram& p, uint32_t pc) {
   return p.instr_file + " record " + std::to_string(pc);
-}
-
-void check_trigger(const Context& c, const EngineProgram& p, const ProgramStep& step) {
-  const isa::PseudoDmaTrigger& t = step.instruction.operands.pseudo_dma_trigger;
-  const std::string where = where_of(p, step.pc);
-  if (t.queue == 0 || t.queue >= p.symbols.size() || t.instance >= p.symbols.size()) {
-    return c.report.fail("B-04", where, "trigger names a symbol that the file does not have");
-  }
-  if (p.triggered_block(step) != nullptr) return;
-  c.report.fail("E-20", where,
-                "no descriptors for queue " + p.symbol(t.instance != 0 ? t.instance : t.queue) +
-                    " block_id " + std::to_string(t.block_id) + " in " +
-                    (p.json_file.empty() ? "any engine JSON" : p.json_file));
 }
 
 // Bytes from the first to behind the last element; negative steps are refused by the caller.
@@ -325,9 +313,11 @@ const RankList* ReplicaGroups::list_of(uint32_t rank) const {
 }
 
 void check_references(const Context& c, Subgraph* sg) {
-  for (const EngineProgram& p : sg->programs) {
+  for (EngineProgram& p : sg->programs) {
+    auto flow = find_flow(p, sg->queues);
+    if (!flow) return c.report.fail(flow.error());
+    p.flow = std::move(*flow);
     for (const ProgramStep& step : p.steps) {
-      if (step.instruction.opcode == Opcode::kPseudoDmaTrigger) check_trigger(c, p, step);
       if (step.instruction.opcode == Opcode::kPseudoTriggerCollective2)
         add_collective(c, p, step, sg);
       if (!c.report.ok()) return;

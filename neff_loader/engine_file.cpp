@@ -153,7 +153,8 @@ void check_flow(const Context& c, const Member& member, const EngineProgram& p) 
     }
   }
   const bool ends = !p.steps.empty() && (p.steps.back().instruction.opcode == Opcode::kHalt ||
-                                         p.steps.back().instruction.opcode == Opcode::kBranch);
+                                         p.steps.back().instruction.opcode == Opcode::kBranch ||
+                                         p.steps.back().instruction.opcode == Opcode::kReturn);
   if (!ends) c.report.fail("B-03", member.name, "program runs past its end: no HALT");
 }
 
@@ -213,10 +214,11 @@ void parse_engine_file(const Context& c, const Member& member, const Subgraph& s
 }
 
 std::string_view EngineProgram::function_at(uint32_t pc) const {
-  for (const Function& f : functions) {
-    if (pc >= f.entry && pc - f.entry < f.length) return f.name;
-  }
-  return "";
+  const auto after = std::upper_bound(functions.begin(), functions.end(), pc,
+                                      [](uint32_t at, const Function& f) { return at < f.entry; });
+  if (after == functions.begin()) return "";
+  const Function& f = *(after - 1);
+  return pc - f.entry < f.length ? std::string_view(f.name) : "";
 }
 
 const DmaBlock* EngineProgram::find_block(std::string_view function, std::string_view key,
@@ -229,10 +231,9 @@ const DmaBlock* EngineProgram::find_block(std::string_view function, std::string
 
 const DmaBlock* EngineProgram::triggered_block(const ProgramStep& step) const {
   if (step.instruction.opcode != Opcode::kPseudoDmaTrigger) return nullptr;
-  const isa::PseudoDmaTrigger& t = step.instruction.operands.pseudo_dma_trigger;
-  const uint32_t key = t.instance != 0 ? t.instance : t.queue;
-  if (key >= symbols.size()) return nullptr;
-  return find_block(function_at(step.pc), symbols[key], t.block_id);
+  const auto found = std::find_if(flow.begin(), flow.end(),
+                                  [&](const FlowStep& f) { return steps[f.step].pc == step.pc; });
+  return found == flow.end() ? nullptr : &blocks[found->block];
 }
 
 }  // namespace neff

@@ -5,8 +5,8 @@
 // NRT_STATUS that spec/neff.md 1.10 and 4.6 name; the rule's id ends the message. What is left to
 // the runtime: memory, agreement between ranks (C-13), and the execution-time rules.
 //
-// Missing: files with CPU nodes or several accelerator nodes, functions (CALL), queue instance
-// switches and coalesced collectives are refused with Fault::kUnsupported.
+// Missing: files with CPU nodes or several accelerator nodes, argument tables of functions and
+// coalesced collectives are refused with Fault::kUnsupported.
 #pragma once
 
 #include <array>
@@ -158,6 +158,13 @@ struct Function {
   uint32_t args_var_id = 0;
 };
 
+// A trigger or collective where it runs.
+struct FlowStep {
+  uint32_t step = 0;      // index in EngineProgram::steps
+  uint32_t block = 0;     // index in EngineProgram::blocks, of a trigger
+  bool repeated = false;  // may run another number of times than once here
+};
+
 struct EngineProgram {
   Engine engine = Engine::kSp;
   std::string json_file;  // archive paths; empty when not named
@@ -170,9 +177,10 @@ struct EngineProgram {
   std::vector<Function> functions;
   std::vector<std::string> symbols;  // string table; PSEUDO_DMA_TRIGGER indexes it
   bool self_cleaning = false;
+  std::vector<FlowStep> flow;  // see flow.h
 
   const std::string& symbol(uint32_t index) const { return symbols[index]; }
-  // The block that the trigger `step` of this program starts; checked to exist by load (E-20).
+  // The block that the trigger `step` of this program starts where it first runs; null: never.
   const DmaBlock* triggered_block(const ProgramStep& step) const;
   const DmaBlock* find_block(std::string_view function, std::string_view queue_or_instance,
                              int64_t id) const;

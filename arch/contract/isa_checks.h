@@ -26,6 +26,18 @@ constexpr DecodeError check_operands(const Write& w) {
   return w.dst1 % w.size1 == 0 ? DecodeError::kNone : DecodeError::kFieldRange;
 }
 
+// Pairs of registers, the higher one holding the high half.
+constexpr DecodeError check_operands(const RegisterAlu64& o) {
+  const auto pair = [](uint32_t r) { return r + 1 < kRegisters; };
+  return pair(o.dst) && pair(o.a) && (!o.b.is_register || pair(o.b.value))
+             ? DecodeError::kNone
+             : DecodeError::kFieldRange;
+}
+
+constexpr DecodeError check_operands(const AllEngineBarrier& b) {
+  return b.semaphore + kEngines <= 256 ? DecodeError::kNone : DecodeError::kFieldRange;
+}
+
 constexpr DecodeError check_operands(const EventSemaphoreRangeClear& c) {
   return c.first <= c.last ? DecodeError::kNone : DecodeError::kFieldRange;
 }

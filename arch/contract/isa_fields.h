@@ -19,7 +19,8 @@ namespace contract {
 namespace isa {
 
 constexpr size_t kRecordBytes = 64;
-constexpr unsigned kRegisters = 64;  // per engine, 32 bits each (spec/engine-isa.md 1)
+constexpr unsigned kCallLevels = 64;  // of BRANCH_LINK (spec/neff.md 5.4 R-08)
+constexpr unsigned kRegisters = 64;   // per engine, 32 bits each (spec/engine-isa.md 1)
 constexpr unsigned kMaxExtensions = 15;
 constexpr unsigned kPartitions = tpb::kPartitions;
 constexpr uint8_t kNoRegister = 0xFF;

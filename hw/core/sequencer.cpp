@@ -20,7 +20,10 @@ namespace {
 constexpr uint32_t kFetchRecords =
     64;  // records fetched at once; prefetch is invisible to software
 
-uint32_t alu(isa::AluOp op, uint32_t a, uint32_t b) {
+// On 32 or 64 bits.
+template <typename T>
+T alu(isa::AluOp op, T a, T b) {
+  const T shift = b & (8 * sizeof(T) - 1);
   switch (op) {
     case isa::AluOp::kAdd:
       return a + b;
@@ -29,9 +32,9 @@ uint32_t alu(isa::AluOp op, uint32_t a, uint32_t b) {
     case isa::AluOp::kMul:
       return a * b;
     case isa::AluOp::kShl:
-      return a << (b & 31);
+      return a << shift;
     case isa::AluOp::kShr:
-      return a >> (b & 31);
+      return a >> shift;
     case isa::AluOp::kAnd:
       return a & b;
     case isa::AluOp::kOr:
@@ -114,8 +117,8 @@ bool needs_table(isa::ActFunction f) {
 // Leaves no trace but in the registers and the program counter.
 bool is_silent(const isa::Instruction& i) {
   const bool control = i.opcode == Opcode::kNop || i.opcode == Opcode::kRegisterMove ||
-                       i.opcode == Opcode::kRegisterAlu || i.opcode == Opcode::kBranch ||
-                       i.opcode == Opcode::kCompareBranch;
+                       i.opcode == Opcode::kRegisterAlu || i.opcode == Opcode::kRegisterAlu64 ||
+                       i.opcode == Opcode::kBranch || i.opcode == Opcode::kCompareBranch;
   return control && i.wait.cond == isa::WaitCond::kNone &&
          i.read_update.op == isa::UpdateOp::kNone && i.complete_update.op == isa::UpdateOp::kNone &&
          !i.trace();
@@ -248,6 +251,7 @@ void Sequencer::reset() {
   error_ = EngineError::kNone;
   pc_ = error_pc_ = error_info_ = 0;
   std::fill(std::begin(registers_), std::end(registers_), 0);
+  calls_.clear();
   halt_requested_ = false;
   looping_ = false;
   anchor_pc_ = kNowhere;
@@ -655,6 +659,8 @@ void Sequencer::execute_control() {
       registers_[o.register_alu.dst] =
           alu(o.register_alu.op, registers_[o.register_alu.a], value_of(o.register_alu.b));
       return;
+    case Opcode::kRegisterAlu64:
+      return execute_alu64();
     case Opcode::kRegisterLoad:
       if (!datapath_.load(o.register_load, cell_, &registers_[o.register_load.dst])) {
         fail(EngineError::kBusError, 0);
@@ -674,9 +680,28 @@ void Sequencer::execute_control() {
         next_pc_ = pc_ + static_cast<uint32_t>(o.compare_branch.target);
       }
       return;
+    case Opcode::kBranchLink:
+      if (calls_.size() >= isa::kCallLevels) return fail(EngineError::kBadPc, pc_);
+      calls_.push_back(next_pc_);
+      next_pc_ = pc_ + static_cast<uint32_t>(o.branch_link.target);
+      return;
+    case Opcode::kReturn:
+      if (calls_.empty()) return fail(EngineError::kBadPc, pc_);
+      next_pc_ = calls_.back();
+      calls_.pop_back();
+      return;
     default:  // NOP, DRAIN, HALT, EVENT_SEMAPHORE: their wait and updates are all
       return;
   }
+}
+
+void Sequencer::execute_alu64() {
+  const isa::RegisterAlu64& o = current_.operands.register_alu64;
+  const auto pair = [&](uint32_t r) { return uint64_t{registers_[r + 1]} << 32 | registers_[r]; };
+  const uint64_t b = o.b.is_register ? pair(o.b.value) : o.b.value;
+  const uint64_t result = alu(o.op, pair(o.a), b);
+  registers_[o.dst] = static_cast<uint32_t>(result);
+  registers_[o.dst + 1] = static_cast<uint32_t>(result >> 32);
 }
 
 std::string Sequencer::stuck() const {

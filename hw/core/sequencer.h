@@ -122,6 +122,7 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   void begin_tensor();
   void finish();
   void execute_control();
+  void execute_alu64();
   void complete(base::Ps end);
   void fail(contract::EngineError error, uint32_t info);
   void notify(contract::NqType type, uint32_t payload, uint64_t debug_id, uint32_t pc,
@@ -161,6 +162,7 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   uint32_t error_pc_ = 0;
   uint32_t error_info_ = 0;
   uint32_t registers_[64] = {};
+  std::vector<uint32_t> calls_;  // records to return to, of functions under way
 
   contract::isa::Instruction current_{};
   uint32_t next_pc_ = 0;

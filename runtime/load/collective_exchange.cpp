@@ -80,8 +80,8 @@ ProgramSummary summary_of(const CollectiveProgram& program, const CollectiveOffe
     if (ccl::reduces(q.kind)) own.text += std::string(" (") + name_of(q.op) + ")";
     own.text += ", " + std::to_string(q.input_bytes) + text_of(q.input_rows) + " to " +
                 std::to_string(q.output_bytes) + text_of(q.output_rows) + " bytes, " +
-                text_of(program.subgraph->cc.groups[op.group_id]) + ", root " +
-                std::to_string(q.root) + ", stream " + std::to_string(op.stream_id) + ", by " +
+                text_of(program.config->groups[op.group_id]) + ", root " + std::to_string(q.root) +
+                ", stream " + std::to_string(op.stream_id) + ", by " +
                 ccl::to_string(needs.algorithm);
     own.plan = needs.signature;
     own.ranks = program.groups[program.operations[i].group].ranks;

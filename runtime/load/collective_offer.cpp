@@ -48,13 +48,12 @@ base::Result<ccl::RankResources> place_of(const CollectiveContext& c,
   r.queue = stream_queue.queue;
   r.weights = c.core.weights();
   if (operation.request.kind == ccl::OpKind::kBarrier) return r;
-  if (op.second_source) {
-    r.second = c.variables[*op.second_source].base + op.second_source_offset;
-  }
-  r.src = c.variables[op.source].base + op.source_offset;
-  r.dst = c.variables[op.destination].base + op.destination_offset;
+  const std::vector<VariableAddress>& variables = *c.variables[operation.part];
+  if (op.second_source) r.second = variables[*op.second_source].base + op.second_source_offset;
+  r.src = variables[op.source].base + op.source_offset;
+  r.dst = variables[op.destination].base + op.destination_offset;
   if (op.metadata) {
-    r.metadata = c.variables[*op.metadata].base;
+    r.metadata = variables[*op.metadata].base;
     r.block_queue = *stream_queue.block_queue;
     if (r.metadata % sizeof(uint32_t) != 0) {
       return error(NRT_INVALID, "The metadata tensor of a collective is not aligned to its words");
@@ -69,14 +68,16 @@ base::Result<ccl::RankResources> place_of(const CollectiveContext& c,
 
 // What the operation needs, the same on all ranks: they run one program, so buffers overlap on all
 // or none, except inputs and outputs, which each rank binds as it likes.
-base::Result<ccl::Needs> needs_of(const CollectiveContext& c, const neff::CollectiveOp& op,
+base::Result<ccl::Needs> needs_of(const CollectiveContext& c,
+                                  const CollectiveProgram::Operation& operation,
                                   const ccl::OpRequest& request, const ccl::RankResources& r,
                                   const ccl::Group& group, const ccl::PlanOptions& options) {
   const bool in_place = ccl::tensors_overlap(request, r);
   auto needs = ccl::needs(request, group, in_place, r.cc_count, options);
   if (!needs) return needs.error();
   if (request.kind == ccl::OpKind::kBarrier) return needs;
-  if (!c.variables[op.source].io || !c.variables[op.destination].io) return needs;
+  const std::vector<VariableAddress>& variables = *c.variables[operation.part];
+  if (!variables[operation.op->source].io || !variables[operation.op->destination].io) return needs;
   const auto other = ccl::needs(request, group, !in_place, r.cc_count, options);
   if (!other) return needs;
   ccl::Needs both = std::move(*needs);
@@ -113,7 +114,7 @@ class CollectiveOffer::Maker {
     if (!request) return request.error();
     auto resources = place_of(c_, operation);
     if (!resources) return resources.error();
-    auto needs = needs_of(c_, *operation.op, *request, *resources, group,
+    auto needs = needs_of(c_, operation, *request, *resources, group,
                           offer_.options_.of_stream(operation.op->stream_id));
     if (!needs) return needs.error();
     offer_.operations_.push_back({std::move(*request), std::move(*needs), *resources, {}});

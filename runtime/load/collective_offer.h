@@ -22,8 +22,9 @@ struct CollectiveContext {
   const CollectiveProgram& program;
   const CollectiveTriggers& triggers;
   Core& core;
-  Communicator& communicator;                     // all ranks of its world are here
-  const std::vector<VariableAddress>& variables;  // inputs and outputs are bound
+  Communicator& communicator;  // all ranks of its world are here
+  // By physical core; inputs and outputs are bound.
+  std::vector<const std::vector<VariableAddress>*> variables;
 };
 
 class CollectiveOffer {

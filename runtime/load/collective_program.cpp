@@ -147,26 +147,54 @@ bool same_operation(const neff::CollectiveOp& a, const neff::CollectiveOp& b) {
 // Fills a CollectiveProgram, which leaves this file complete or not at all.
 class Reader {
  public:
-  Reader(const neff::Subgraph& subgraph, const CollectivePlace& place) {
-    p_.subgraph = &subgraph;
+  Reader(const std::vector<neff::Subgraph>& subgraphs, const CollectivePlace& place)
+      : subgraphs_(subgraphs) {
     p_.place = place;
     p_.streams.resize(place.streams);
+    for (uint32_t part = 0; part < subgraphs.size(); ++part) {
+      for (const neff::CollectiveOp& op : subgraphs[part].collectives) {
+        p_.sources.push_back({part, &op, 0});
+      }
+    }
   }
 
   base::Result<CollectiveProgram> run() {
+    if (base::Status s = find_config(); !s.ok()) return s.error();
     if (base::Status s = count_streams(); !s.ok()) return s.error();
     if (base::Status s = make_stream_queues(); !s.ok()) return s.error();
-    for (const neff::CollectiveOp& op : p_.subgraph->collectives) {
-      if (base::Status s = add(op); !s.ok()) return s.error();
+    for (CollectiveProgram::Source& source : p_.sources) {
+      if (base::Status s = add(&source); !s.ok()) return s.error();
+    }
+    for (uint32_t part = 0; part < subgraphs_.size(); ++part) {
+      for (const neff::EngineProgram& program : subgraphs_[part].programs) {
+        add_sequence(part, program);
+      }
     }
     if (base::Status s = check_order(); !s.ok()) return s.error();
     return std::move(p_);
   }
 
  private:
+  base::Status find_config() {
+    for (const neff::Subgraph& subgraph : subgraphs_) {
+      if (subgraph.collectives.empty()) continue;
+      if (p_.config == nullptr) p_.config = &subgraph.cc;
+      const auto same = [](const neff::ReplicaGroups& a, const neff::ReplicaGroups& b) {
+        return a.lists == b.lists && a.source_target_pairs == b.source_target_pairs;
+      };
+      if (!std::equal(p_.config->groups.begin(), p_.config->groups.end(),
+                      subgraph.cc.groups.begin(), subgraph.cc.groups.end(), same)) {
+        return error(NRT_INVALID,
+                     "The programs of the physical cores have different replica groups",
+                     base::Fault::kProgram);
+      }
+    }
+    return {};
+  }
+
   base::Status count_streams() {
-    for (const neff::CollectiveOp& op : p_.subgraph->collectives) {
-      p_.streams_used = std::max(p_.streams_used, op.stream_id + 1);
+    for (const CollectiveProgram::Source& source : p_.sources) {
+      p_.streams_used = std::max(p_.streams_used, source.op->stream_id + 1);
     }
     if (p_.streams_used <= p_.place.streams) return {};
     return unsupported(NRT_INVALID, "Stream " + std::to_string(p_.streams_used - 1) +
@@ -178,7 +206,8 @@ class Reader {
   // fetch.
   base::Status make_stream_queues() {
     std::map<std::pair<uint32_t, uint32_t>, bool> used;  // of variable size
-    for (const neff::CollectiveOp& op : p_.subgraph->collectives) {
+    for (const CollectiveProgram::Source& source : p_.sources) {
+      const neff::CollectiveOp& op = *source.op;
       if (op.priority != 0 && p_.place.map.gen != contract::Gen::kV4) {
         return unsupported(NRT_INVALID,
                            "Collectives have priorities on NeuronCore-v4 and later only");
@@ -213,50 +242,62 @@ class Reader {
     return static_cast<uint32_t>(found - p_.stream_queues.begin());
   }
 
-  base::Status add(const neff::CollectiveOp& op) {
-    auto completion = completion_of(op);
+  base::Status add(CollectiveProgram::Source* source) {
+    const neff::CollectiveOp& op = *source->op;
+    auto completion = completion_of(*source);
     if (!completion) return completion.error();
-    CollectiveProgram::Stream& stream = p_.streams[op.stream_id];
-    if (repeated_records(*p_.subgraph->program(op.engine))[op.pc]) stream.counted = false;
     const auto known =
         std::find_if(p_.operations.begin(), p_.operations.end(), [&](const auto& other) {
-          return same_operation(*other.op, op) && other.completion.address == completion->address &&
+          return other.part == source->part && same_operation(*other.op, op) &&
+                 other.completion.address == completion->address &&
                  other.completion.value == completion->value;
         });
-    const auto index = static_cast<uint32_t>(known - p_.operations.begin());
-    if (known == p_.operations.end()) {
-      auto made = make(op, *completion);
-      if (!made) return made.error();
-      p_.operations.push_back(std::move(*made));
-    }
-    stream.sequence.push_back(index);
-    p_.of_op.push_back(index);
+    source->operation = static_cast<uint32_t>(known - p_.operations.begin());
+    if (known != p_.operations.end()) return {};
+    auto made = make(*source, *completion);
+    if (!made) return made.error();
+    p_.operations.push_back(std::move(*made));
     return {};
   }
 
-  base::Result<CollectiveProgram::Operation> make(const neff::CollectiveOp& op,
+  // In the order in which the engine issues them.
+  void add_sequence(uint32_t part, const neff::EngineProgram& program) {
+    for (const neff::FlowStep& flow : program.flow) {
+      const uint32_t pc = program.steps[flow.step].pc;
+      const auto source = std::find_if(p_.sources.begin(), p_.sources.end(), [&](const auto& s) {
+        return s.part == part && s.op->engine == program.engine && s.op->pc == pc;
+      });
+      if (source == p_.sources.end()) continue;  // a trigger
+      CollectiveProgram::Stream& stream = p_.streams[source->op->stream_id];
+      stream.sequence.push_back(source->operation);
+      if (flow.repeated) stream.counted = false;
+    }
+  }
+
+  base::Result<CollectiveProgram::Operation> make(const CollectiveProgram::Source& source,
                                                   const ccl::Completion& completion) {
+    const neff::CollectiveOp& op = *source.op;
     auto request = request_of(op);
     if (!request) return request.error();
     auto group = find_group(op);
     if (!group) return group.error();
     const neff::RankList& ranks = p_.groups[*group].ranks;
     if (op.has_pairs()) {
-      auto pairs = pairs_of(op, p_.subgraph->cc.groups[op.group_id], ranks);
+      auto pairs = pairs_of(op, p_.config->groups[op.group_id], ranks);
       if (!pairs) return pairs.error();
       request->pairs = std::move(*pairs);
     }
     base::Status s = ccl::validate(*request, static_cast<uint32_t>(ranks.size()));
     if (!s.ok()) return s.error();
-    return CollectiveProgram::Operation{&op, std::move(*request), completion, *group,
-                                        stream_queue_of(op)};
+    return CollectiveProgram::Operation{source.part, &op,    std::move(*request),
+                                        completion,  *group, stream_queue_of(op)};
   }
 
   base::Result<uint32_t> find_group(const neff::CollectiveOp& op) {
     for (uint32_t i = 0; i < p_.groups.size(); ++i) {
       if (p_.groups[i].stream == op.stream_id && p_.groups[i].group_id == op.group_id) return i;
     }
-    const neff::ReplicaGroups& groups = p_.subgraph->cc.groups[op.group_id];
+    const neff::ReplicaGroups& groups = p_.config->groups[op.group_id];
     if (base::Status s = ccl::validate_groups(groups.lists, p_.place.world); !s.ok()) {
       return s.error();
     }
@@ -276,14 +317,15 @@ class Reader {
   }
 
   // The @complete update of the PTC2 as a store of the CC-core (spec/neff.md 4.5, C-5).
-  base::Result<ccl::Completion> completion_of(const neff::CollectiveOp& op) const {
+  base::Result<ccl::Completion> completion_of(const CollectiveProgram::Source& source) const {
     using contract::isa::UpdateOp;
     namespace sem = contract::sem;
-    const neff::EngineProgram* program = p_.subgraph->program(op.engine);
+    const neff::CollectiveOp& op = *source.op;
+    const neff::EngineProgram* program = subgraphs_[source.part].program(op.engine);
     const auto step = std::find_if(program->steps.begin(), program->steps.end(),
                                    [&](const neff::ProgramStep& s) { return s.pc == op.pc; });
     const contract::isa::Update& update = step->instruction.complete_update;
-    const uint64_t block = p_.place.map.nc_semaphores(p_.place.nc);
+    const uint64_t block = p_.place.map.nc_semaphores(p_.place.nc + source.part);
     const auto at = [&](uint32_t alias, uint32_t value) {
       return ccl::Completion{block + alias + uint64_t{sem::kIncStride} * update.id, value};
     };
@@ -314,10 +356,10 @@ class Reader {
       const bool uniform = std::all_of(stream.sequence.begin(), stream.sequence.end(),
                                        [&](uint32_t i) { return i == stream.sequence[0]; });
       if (uniform) continue;
-      const neff::Engine first = p_.operations[stream.sequence[0]].op->engine;
-      const bool one_engine =
-          std::all_of(p_.subgraph->collectives.begin(), p_.subgraph->collectives.end(),
-                      [&](const auto& op) { return op.stream_id != s || op.engine == first; });
+      const CollectiveProgram::Operation& first = p_.operations[stream.sequence[0]];
+      const bool one_engine = std::all_of(p_.sources.begin(), p_.sources.end(), [&](const auto& x) {
+        return x.op->stream_id != s || (x.op->engine == first.op->engine && x.part == first.part);
+      });
       if (!one_engine || !stream.counted) {
         return unsupported(NRT_INVALID, "Stream " + std::to_string(s) +
                                             " has operations whose order is not fixed at load");
@@ -326,14 +368,15 @@ class Reader {
     return {};
   }
 
+  const std::vector<neff::Subgraph>& subgraphs_;
   CollectiveProgram p_;
 };
 
 }  // namespace
 
-base::Result<CollectiveProgram> CollectiveProgram::read(const neff::Subgraph& subgraph,
-                                                        const CollectivePlace& place) {
-  return Reader(subgraph, place).run();
+base::Result<CollectiveProgram> CollectiveProgram::read(
+    const std::vector<neff::Subgraph>& subgraphs, const CollectivePlace& place) {
+  return Reader(subgraphs, place).run();
 }
 
 }  // namespace nrt

@@ -42,7 +42,14 @@ struct StreamQueue {
 };
 
 struct CollectiveProgram {
-  struct Operation {  // distinct
+  // A PTC2 of the program of one physical core.
+  struct Source {
+    uint32_t part = 0;
+    const neff::CollectiveOp* op = nullptr;
+    uint32_t operation = 0;  // index in `operations`
+  };
+  struct Operation {    // distinct
+    uint32_t part = 0;  // physical core whose program has it
     const neff::CollectiveOp* op = nullptr;
     ccl::OpRequest request;  // the pairs of an implicit permute follow from where the peers are
     ccl::Completion completion;
@@ -60,11 +67,12 @@ struct CollectiveProgram {
     std::vector<uint32_t> sequence;  // indices in `operations`, issue order
   };
 
-  // `subgraph` outlives the result.
-  static base::Result<CollectiveProgram> read(const neff::Subgraph& subgraph,
+  // `subgraphs` by physical core outlive the result. Groups are the same in all that have
+  // collectives.
+  static base::Result<CollectiveProgram> read(const std::vector<neff::Subgraph>& subgraphs,
                                               const CollectivePlace& place);
 
-  const neff::Subgraph* subgraph = nullptr;
+  const neff::CollectiveConfig* config = nullptr;
   CollectivePlace place;
   std::vector<StreamQueue> stream_queues;
   uint32_t last_free_queue = 0;  // highest queue of an engine that collectives do not use
@@ -72,7 +80,7 @@ struct CollectiveProgram {
   std::vector<Group> groups;
   std::vector<Stream> streams;  // all of the core
   uint32_t streams_used = 1;    // the first ones
-  std::vector<uint32_t> of_op;  // by index in subgraph->collectives: index in `operations`
+  std::vector<Source> sources;  // by physical core, engine and place in the program
 };
 
 }  // namespace nrt

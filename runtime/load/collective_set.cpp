@@ -52,12 +52,17 @@ base::Result<CollectiveSet::Running> CollectiveSet::start() const {
 }
 
 bool CollectiveSet::fixes(uint32_t variable) const {
-  return running_ &&
-         std::any_of(collectives_.operations.begin(), collectives_.operations.end(),
+  if (!running_) return false;
+  const std::string& name = program_.subgraph().variables[variable].name;
+  return std::any_of(collectives_.operations.begin(), collectives_.operations.end(),
                      [&](const CollectiveProgram::Operation& o) {
+                       const neff::Subgraph& own = program_.subgraph(o.part);
+                       const auto is = [&](std::optional<uint32_t> i) {
+                         return i && own.variables[*i].name == name;
+                       };
                        return o.request.kind != ccl::OpKind::kBarrier &&
-                              (o.op->source == variable || o.op->destination == variable ||
-                               o.op->second_source == variable || o.op->metadata == variable);
+                              (is(o.op->source) || is(o.op->destination) ||
+                               is(o.op->second_source) || is(o.op->metadata));
                      });
 }
 

@@ -28,14 +28,14 @@ class CollectiveSet {
 
   uint8_t barrier_semaphore() const { return triggers_.barrier_semaphore(); }
   Prologue prologue(bool leader) const { return triggers_.prologue(leader); }
-  void add_replacements(EngineReplacements* lists) const {
-    triggers_.add_replacements(collectives_, lists);
+  void add_replacements(uint32_t part, EngineReplacements* lists) const {
+    triggers_.add_replacements(collectives_, part, lists);
   }
 
   // The program's I/O is bound. Blocks until all ranks of the world are here. What has failed once
   // fails again: peers have given up, too.
   base::Status finish();
-  // I/O variable whose address the peers know.
+  // I/O variable of the first physical core's program whose address the peers know.
   bool fixes(uint32_t variable) const;
   // After finish().
   const std::vector<HardwareQueue>& queues() const { return running_->image.queues(); }

@@ -67,16 +67,17 @@ Prologue CollectiveTriggers::prologue(bool leader) const {
   return prologue;
 }
 
-void CollectiveTriggers::add_replacements(const CollectiveProgram& program,
+void CollectiveTriggers::add_replacements(const CollectiveProgram& program, uint32_t part,
                                           EngineReplacements* lists) const {
-  for (size_t i = 0; i < program.of_op.size(); ++i) {
-    const neff::CollectiveOp& op = program.subgraph->collectives[i];
+  for (const CollectiveProgram::Source& source : program.sources) {
+    if (source.part != part) continue;
+    const neff::CollectiveOp& op = *source.op;
     StorePair trigger;
     trigger.count = 1;
     trigger.address[0] = cc(op.stream_id, 0).window.device + contract::cc::kTrigger;
-    trigger.value[0] = trigger_word(program, program.of_op[i], 0);
+    trigger.value[0] = trigger_word(program, source.operation, 0);
     std::vector<Replacement>& list = (*lists)[static_cast<size_t>(op.engine)];
-    Replacement replacement{op.pc, {trigger}, true};
+    Replacement replacement{op.pc, {to_instruction(trigger)}, true};
     const auto at = std::lower_bound(list.begin(), list.end(), op.pc,
                                      [](const Replacement& r, uint32_t pc) { return r.pc < pc; });
     list.insert(at, std::move(replacement));

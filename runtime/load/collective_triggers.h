@@ -42,7 +42,8 @@ class CollectiveTriggers {
                         uint32_t cc_index) const;
   // What the engines' programs begin with, and what stands there for each PTC2.
   Prologue prologue(bool leader) const;
-  void add_replacements(const CollectiveProgram& program, EngineReplacements* lists) const;
+  void add_replacements(const CollectiveProgram& program, uint32_t part,
+                        EngineReplacements* lists) const;
 
  private:
   CollectiveTriggers(Core* core, Claim barrier_op, uint8_t barrier_semaphore)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bitset>
 #include <cstring>
+#include <map>
 
 #include "contract/regs/sem.h"
 #include "driver/ndl/ndl.h"
@@ -49,6 +50,7 @@ Signals used_signals(const neff::Subgraph& subgraph) {
       if (element.semaphore) used.semaphores.set(*element.semaphore);
       if (element.event) used.events.set(*element.event);
     }
+    for (const uint8_t i : barrier_semaphores(program)) used.semaphores.set(i);
   }
   return used;
 }
@@ -171,33 +173,44 @@ base::Status CoreProgram::write_table(const neff::Variable& variable, DeviceBuff
 
 // ---- Rings ----
 
-// One queue set as one engine uses it: its triggers in program order.
+base::Status CoreProgram::build_controls(uint32_t rank) {
+  ControlPlace place;
+  place.rank = rank;
+  if (core_.lnc() > 1) {
+    const uint32_t other = core_.nc() + 1 - part_;
+    place.peer_increment = core_.map().nc_semaphores(other) + contract::sem::kInc;
+  }
+  return add_controls(subgraph_, place, &replacements_);
+}
+
+// One queue set as one engine uses it: its triggers as they run.
 struct CoreProgram::QueueUse {
   uint32_t queue_set = 0;
-  std::vector<const neff::ProgramStep*> triggers;
+  std::vector<neff::FlowStep> triggers;
 };
 
+// Rings are replayed, so what a queue consumes per execution must be known at load: a trigger that
+// may run more or less than once is accepted only where the queue has no other.
 base::Status CoreProgram::build_rings(uint32_t last_queue) {
   collect_signals();
   for (const neff::EngineProgram& program : subgraph_.programs) {
     std::vector<QueueUse> uses;
-    for (const neff::ProgramStep& step : program.steps) {
-      if (step.instruction.opcode != Opcode::kPseudoDmaTrigger) continue;
-      const uint32_t set = program.triggered_block(step)->queue;
+    for (const neff::FlowStep& flow : program.flow) {
+      if (program.steps[flow.step].instruction.opcode != Opcode::kPseudoDmaTrigger) continue;
+      const uint32_t set = program.blocks[flow.block].queue;
       auto use = std::find_if(uses.begin(), uses.end(),
                               [&](const QueueUse& u) { return u.queue_set == set; });
       if (use == uses.end()) use = uses.insert(uses.end(), QueueUse{set, {}});
-      use->triggers.push_back(&step);
+      use->triggers.push_back(flow);
     }
-    const std::vector<bool> repeated = repeated_records(program);
     for (QueueUse& use : uses) {
       const auto bad = std::find_if(use.triggers.begin(), use.triggers.end(),
-                                    [&](const auto* step) { return repeated[step->pc]; });
+                                    [](const neff::FlowStep& f) { return f.repeated; });
       if (use.triggers.size() > 1 && bad != use.triggers.end()) {
         return unsupported(NRT_INVALID, "Queue set " + subgraph_.queues[use.queue_set].name +
                                             " has several triggers and one inside a loop or branch "
                                             "at record " +
-                                            std::to_string((*bad)->pc));
+                                            std::to_string(program.steps[bad->step].pc));
       }
       if (base::Status s = build_queue(program, &use, last_queue); !s.ok()) return s;
     }
@@ -227,16 +240,25 @@ base::Status CoreProgram::build_queue(const neff::EngineProgram& program, QueueU
     units.push_back(core_.map().udma(core_.dma_engine(first_engine + e)).device);
   }
   std::vector<QueueImage> images(set.num_queues);
-  for (const neff::ProgramStep* step : use->triggers) {
+  std::map<uint32_t, std::vector<DoorbellCounts>> known;  // by step
+  for (const neff::FlowStep& flow : use->triggers) {
     std::vector<const neff::DmaElement*> elements;
-    for (const uint32_t i : program.triggered_block(*step)->elements) {
+    for (const uint32_t i : program.blocks[flow.block].elements) {
       elements.push_back(&program.dma[i]);
     }
     auto counts = lower_block(context, elements, &images);
     if (!counts) return counts.error();
+    const uint32_t pc = program.steps[flow.step].pc;
+    const auto [first, fresh] = known.emplace(flow.step, *counts);
+    if (!fresh) {
+      if (first->second == *counts) continue;
+      return unsupported(NRT_INVALID, "The trigger at record " + std::to_string(pc) +
+                                          " starts blocks of different numbers of descriptors");
+    }
     replacements_[static_cast<size_t>(program.engine)].push_back(
-        {step->pc,
-         doorbells(*counts, units, core_.map().broadcast(core_.nc() + part_).device, queue),
+        {pc,
+         to_instructions(
+             doorbells(*counts, units, core_.map().broadcast(core_.nc() + part_).device, queue)),
          false});
   }
   for (uint32_t e = 0; e < set.num_queues; ++e) {

@@ -12,6 +12,7 @@
 #include "neff_loader/neff.h"
 #include "runtime/exec/core.h"
 #include "runtime/exec/device.h"
+#include "runtime/load/control.h"
 #include "runtime/load/dma_lowering.h"
 #include "runtime/load/translate.h"
 
@@ -45,8 +46,6 @@ struct EngineImage {
   DeviceBuffer memory;
 };
 
-using EngineReplacements = std::array<std::vector<Replacement>, contract::kEnginesPerNc>;
-
 class CoreProgram {
  public:
   CoreProgram(Core& core, const neff::Subgraph& subgraph, uint32_t part)
@@ -66,7 +65,9 @@ class CoreProgram {
 
   base::Status place_variables();
   base::Status fill_tables();
-  // Uses hardware queues 0..last_queue.
+  // What stands for barriers, queue instances and the rank.
+  base::Status build_controls(uint32_t rank);
+  // After build_controls(). Uses hardware queues 0..last_queue.
   base::Status build_rings(uint32_t last_queue);
   // `prologue` for the first engine, that one without its leader's part for the others.
   base::Status build_engines(const Prologue& prologue);

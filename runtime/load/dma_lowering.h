@@ -44,6 +44,10 @@ struct QueueImage {
 struct DoorbellCounts {
   uint32_t m2s = 0;
   uint32_t s2m = 0;
+
+  bool operator==(const DoorbellCounts& other) const {
+    return m2s == other.m2s && s2m == other.s2m;
+  }
 };
 
 struct DmaContext {

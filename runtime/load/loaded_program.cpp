@@ -51,10 +51,6 @@ base::Result<std::unique_ptr<LoadedProgram>> LoadedProgram::load(Core& core, nef
 base::Status LoadedProgram::check_parts() const {
   for (size_t i = 1; i < neff_.subgraphs.size(); ++i) {
     const neff::Subgraph& sg = neff_.subgraphs[i];
-    if (!sg.collectives.empty()) {
-      return unsupported(
-          NRT_INVALID, "Collectives in the program of the second physical core (" + sg.name + ")");
-    }
     for (const neff::Variable& variable : sg.variables) {
       if (!is_io(variable)) continue;
       const neff::Variable* first = subgraph().find_variable(variable.name);
@@ -66,7 +62,7 @@ base::Status LoadedProgram::check_parts() const {
       }
     }
   }
-  return {};
+  return check_core_barriers(neff_.subgraphs);
 }
 
 std::string LoadedProgram::source_line(uint64_t debug_id) const {
@@ -93,8 +89,10 @@ base::Status LoadedProgram::build() {
   if (!collectives) return collectives.error();
   const uint32_t last_queue =
       *collectives ? (*collectives)->last_free_queue : contract::kFetchQueue - 1;
+  const uint32_t rank = context_.communicator ? context_.communicator->rank() : 0;
   for (const auto& part : parts_) {
     if (base::Status s = part->fill_tables(); !s.ok()) return s;
+    if (base::Status s = part->build_controls(rank); !s.ok()) return s;
     if (base::Status s = part->build_rings(last_queue); !s.ok()) return s;
   }
   if (*collectives) {
@@ -110,8 +108,8 @@ base::Status LoadedProgram::build() {
 base::Result<std::optional<CollectiveProgram>> LoadedProgram::read_collectives() const {
   if (!context_.communicator || !neff_.has_collectives()) return std::optional<CollectiveProgram>();
   auto program = CollectiveProgram::read(
-      subgraph(), {core_.map(), core_.nc(), core_.streams(), context_.communicator->rank(),
-                   context_.communicator->world()});
+      neff_.subgraphs, {core_.map(), core_.nc(), core_.streams(), context_.communicator->rank(),
+                        context_.communicator->world()});
   if (!program) return program.error();
   return std::optional<CollectiveProgram>(std::move(*program));
 }
@@ -126,8 +124,16 @@ base::Status LoadedProgram::build_collectives(CollectiveProgram collectives) {
   if (!set) return set.error();
   collectives_ = std::move(*set);
   for (const auto& part : parts_) part->semaphores().push_back(collectives_->barrier_semaphore());
-  collectives_->add_replacements(&parts_[0]->replacements());
+  for (const auto& part : parts_) {
+    collectives_->add_replacements(part->part(), &part->replacements());
+  }
   return {};
+}
+
+std::vector<const std::vector<VariableAddress>*> LoadedProgram::variables() const {
+  std::vector<const std::vector<VariableAddress>*> list;
+  for (const auto& part : parts_) list.push_back(&part->variables());
+  return list;
 }
 
 base::Status LoadedProgram::build_engines() {

@@ -39,8 +39,9 @@ class LoadedProgram {
   Core& core() const { return core_; }
   const neff::Neff& neff() const { return neff_; }
   // Of the first physical core, which holds the collectives and names all inputs and outputs.
-  const neff::Subgraph& subgraph() const { return neff_.subgraphs[0]; }
-  const std::vector<VariableAddress>& variables() const { return parts_[0]->variables(); }
+  const neff::Subgraph& subgraph(uint32_t part = 0) const { return neff_.subgraphs[part]; }
+  // By physical core.
+  std::vector<const std::vector<VariableAddress>*> variables() const;
   // Programs of all physical cores.
   const std::vector<const EngineImage*>& engines() const { return engines_; }
   // The kernel's line that an instruction stands for, or "" if the file does not say: by debug id,

@@ -37,7 +37,8 @@ class Translator {
     bool halted = false;
     for (const neff::ProgramStep& step : program_.steps) {
       out_.pc_map[step.pc] = here();
-      halted = step.instruction.opcode == Opcode::kHalt;
+      halted = step.instruction.opcode == Opcode::kHalt ||
+               step.instruction.opcode == Opcode::kReturn;  // of a function behind the HALT
       add_step(step);
     }
     out_.pc_map[records] = here();
@@ -61,30 +62,14 @@ class Translator {
     out_.records.insert(out_.records.end(), room, room + n);
   }
 
-  void add_stores(const StorePair& stores, Instruction* carrier) {
-    carrier->opcode = Opcode::kWrite;
-    const bool two = stores.count == 2;
-    carrier->operands.write = {stores.address[0],
-                               two ? stores.address[1] : 0,
-                               stores.value[0],
-                               two ? stores.value[1] : 0,
-                               4,
-                               static_cast<uint8_t>(two ? 4 : 0)};
-    add(*carrier);
-  }
-
   void add_prologue(const Prologue& prologue) {
     if (prologue.barrier) {
-      if (prologue.leader) {
-        Instruction write = make(Opcode::kWrite);
-        add_stores(prologue.trigger, &write);
-      }
+      if (prologue.leader) add(to_instruction(prologue.trigger));
       Instruction wait = make(Opcode::kEventSemaphore);
       wait.wait = {WaitCond::kGe, false, prologue.semaphore, 1};
       add(wait);
       for (size_t i = 0; prologue.leader && i < prologue.release.size(); ++i) {
-        Instruction write = make(Opcode::kWrite);
-        add_stores(prologue.release[i], &write);
+        add(to_instruction(prologue.release[i]));
       }
     }
     out_.start_pc = here();
@@ -122,6 +107,7 @@ class Translator {
       add_replacement(in, *found);
       return;
     }
+    if (in.opcode == Opcode::kCall) return add_call(step);
     const contract::isa::OpInfo* info = contract::isa::find_op(static_cast<uint8_t>(in.opcode));
     if (info == nullptr || info->pseudo) {
       failure_ = "Unsupported hardware operator code " +
@@ -139,35 +125,61 @@ class Translator {
     }
   }
 
+  void add_call(const neff::ProgramStep& step) {
+    const std::string& name = program_.symbol(step.instruction.operands.call.name);
+    const auto f = std::find_if(program_.functions.begin(), program_.functions.end(),
+                                [&](const neff::Function& known) { return known.name == name; });
+    if (f == program_.functions.end()) {
+      failure_ = "CALL of a function that the file does not have";
+      return;
+    }
+    neff::ProgramStep link = step;
+    link.instruction.opcode = Opcode::kBranchLink;
+    link.instruction.operands.branch_link = {static_cast<int32_t>(f->entry - step.pc)};
+    branches_.push_back({here(), link});
+    add(link.instruction);
+  }
+
   void add_replacement(const Instruction& in, const Replacement& replacement) {
-    const size_t n = replacement.stores.size();
-    for (size_t i = 0; i < std::max<size_t>(n, 1); ++i) {
-      Instruction write = make(Opcode::kEventSemaphore);
-      write.flags = in.flags;
-      write.debug_id = in.debug_id;
-      if (i == 0) {
-        write.wait = in.wait;
-        write.read_update = in.read_update;
+    std::vector<Instruction> list = replacement.instructions;
+    const bool waits = !list.empty() && (list.front().wait.cond != WaitCond::kNone ||
+                                         list.front().read_update.op != UpdateOp::kNone);
+    if (list.empty() || waits) list.insert(list.begin(), make(Opcode::kEventSemaphore));
+    list.front().wait = in.wait;
+    list.front().read_update = in.read_update;
+    if (!replacement.defer_complete && in.complete_update.op != UpdateOp::kNone) {
+      if (list.back().complete_update.op != UpdateOp::kNone) {
+        list.push_back(make(Opcode::kEventSemaphore));
       }
-      if (i + 1 >= n && !replacement.defer_complete) write.complete_update = in.complete_update;
-      if (n == 0) {
-        add(write);
-      } else {
-        add_stores(replacement.stores[i], &write);
-      }
+      list.back().complete_update = in.complete_update;
+    }
+    for (Instruction& i : list) {
+      i.flags = in.flags;
+      i.debug_id = in.debug_id;
+      add(i);
+    }
+  }
+
+  static int32_t* target_of(Instruction* in) {
+    switch (in->opcode) {
+      case Opcode::kBranch:
+        return &in->operands.branch.target;
+      case Opcode::kCompareBranch:
+        return &in->operands.compare_branch.target;
+      default:
+        return &in->operands.branch_link.target;
     }
   }
 
   base::Status fix_branches() {
     for (const auto& [at, step] : branches_) {
       Instruction in = step.instruction;
-      int32_t& target = in.opcode == Opcode::kBranch ? in.operands.branch.target
-                                                     : in.operands.compare_branch.target;
-      const int64_t file_target = static_cast<int64_t>(step.pc) + target;
+      int32_t* target = target_of(&in);
+      const int64_t file_target = static_cast<int64_t>(step.pc) + *target;
       if (file_target < 0 || file_target >= static_cast<int64_t>(out_.pc_map.size())) {
         return error(NRT_INVALID, "A branch leaves its program", base::Fault::kProgram);
       }
-      target = static_cast<int32_t>(
+      *target = static_cast<int32_t>(
           static_cast<int64_t>(out_.pc_map[static_cast<size_t>(file_target)]) - at);
       if (contract::isa::encode(in, out_.records[at].bytes, sizeof(Record)) == 0) {
         return error(NRT_INVALID, "A branch cannot be encoded", base::Fault::kProgram);
@@ -216,32 +228,22 @@ base::Result<Translated> translate(const neff::EngineProgram& program,
   return Translator(program, replacements).run(prologue);
 }
 
-std::vector<bool> repeated_records(const neff::EngineProgram& program) {
-  const size_t records = program.records.size() / contract::isa::kRecordBytes;
-  std::vector<bool> repeated(records, false);
-  const auto mark = [&](int64_t from, int64_t to) {
-    for (int64_t pc = std::max<int64_t>(from, 0); pc < to && pc < static_cast<int64_t>(records);
-         ++pc) {
-      repeated[static_cast<size_t>(pc)] = true;
-    }
-  };
-  for (const neff::ProgramStep& step : program.steps) {
-    const Instruction& in = step.instruction;
-    const auto pc = static_cast<int64_t>(step.pc);
-    if (in.opcode == Opcode::kHalt) mark(pc + 1, static_cast<int64_t>(records));
-    int64_t target = 0;
-    if (in.opcode == Opcode::kBranch) {
-      target = pc + in.operands.branch.target;
-    } else if (in.opcode == Opcode::kCompareBranch) {
-      target = pc + in.operands.compare_branch.target;
-    } else {
-      continue;
-    }
-    // Backward: the loop body; forward: what may be skipped.
-    if (target <= pc) mark(target, pc + 1);
-    if (target > pc) mark(pc + 1, target);
-  }
-  return repeated;
+Instruction to_instruction(const StorePair& stores) {
+  Instruction write = make(Opcode::kWrite);
+  const bool two = stores.count == 2;
+  write.operands.write = {stores.address[0],
+                          two ? stores.address[1] : 0,
+                          stores.value[0],
+                          two ? stores.value[1] : 0,
+                          4,
+                          static_cast<uint8_t>(two ? 4 : 0)};
+  return write;
+}
+
+std::vector<Instruction> to_instructions(const std::vector<StorePair>& stores) {
+  std::vector<Instruction> list;
+  for (const StorePair& pair : stores) list.push_back(to_instruction(pair));
+  return list;
 }
 
 std::vector<StorePair> doorbells(const std::vector<DoorbellCounts>& counts,

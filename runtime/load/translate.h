@@ -1,11 +1,10 @@
 // Rewrites one engine's program for execution (spec/nrt-api.md 6.1, spec/neff.md 3.1, 4.5, 5.4):
-// pseudo instructions become WRITEs to doorbells and to CC-core triggers, a prologue waits for the
-// execution barrier and posts the start NOTIFY, and every HALT is preceded by the end NOTIFY. Pure.
+// pseudo instructions become what the caller says (doorbells, CC-core triggers, barriers), calls
+// branch to their function, a prologue waits for the execution barrier and posts the start NOTIFY,
+// and every HALT is preceded by the end NOTIFY. Pure.
 //
-// Rings are replayed, so what a queue consumes per execution must be known at load: a trigger that
-// may run more or less than once per execution is accepted only where the queue has no other
-// trigger. Exact: order, waits, updates. Own: the notification payloads, placing DRAIN before the
-// end NOTIFY.
+// Exact: order, waits, updates. Own: the notification payloads, placing DRAIN before the end
+// NOTIFY.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +32,13 @@ struct StorePair {
 // What to put in place of a pseudo instruction, by record index in the file.
 struct Replacement {
   uint32_t pc = 0;
-  std::vector<StorePair> stores;  // empty: only the wait and the updates remain
-  bool defer_complete = false;    // the @complete update is done elsewhere (PTC2)
+  // The wait and the updates of the pseudo instruction come before and behind those of these.
+  std::vector<contract::isa::Instruction> instructions;
+  bool defer_complete = false;  // the @complete update is done elsewhere (PTC2)
 };
+
+contract::isa::Instruction to_instruction(const StorePair& stores);
+std::vector<contract::isa::Instruction> to_instructions(const std::vector<StorePair>& stores);
 
 struct Prologue {
   bool barrier = false;
@@ -58,9 +61,6 @@ struct Translated {
 base::Result<Translated> translate(const neff::EngineProgram& program,
                                    const std::vector<Replacement>& replacements,
                                    const Prologue& prologue);
-
-// Records of `program` that may execute another number of times than once per execution.
-std::vector<bool> repeated_records(const neff::EngineProgram& program);
 
 // Doorbell writes for one trigger: `counts` per queue of the set, unit base addresses in `udma`.
 // All 16 engines with equal counts use the broadcast window. M2S rings first

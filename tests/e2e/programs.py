@@ -21,8 +21,16 @@ class Program:
         self.queues = {}
         self.blocks = {}  # by engine
         self.text = {}
+        self.functions = {}  # by engine: lines behind the HALT
         self.operations = 0
         self.streams = 1
+        self.second = None  # the program of the second physical core
+
+    def second_core(self):
+        """Another program over the same tensors, for the second physical core."""
+        self.second = Program(self.arch, self.lnc, self.groups, self.ranks)
+        self.second.variables = self.variables
+        return self.second
 
     def variable(self, name, elements, kind="tmp-buf"):
         """kind: input, output, tmp-buf (device memory of the program)."""
@@ -35,18 +43,24 @@ class Program:
     def add(self, engine, line):
         self.text.setdefault(engine, []).append(line)
 
-    def copy(self, engine, source, target, semaphore, wait=""):
-        """Starts a copy by 16 queues, each of which adds 1 to the semaphore at its end."""
-        size = self.variables[source]["size"]
+    def block(self, engine, source, target, semaphore, size=None, **more):
+        """A copy by 16 queues, each of which adds 1 to the semaphore at its end; returns what
+        triggers it. `more` goes into the descriptors' element."""
+        size = size or self.variables[source]["size"]
         name = f"q{engine}{semaphore}"
-        self.queues[name] = {"type": "in", "num_queues": 16, "owner": engine,
-                             "semaphore": semaphore}
+        self.queues.setdefault(name, {"type": "in", "num_queues": 16, "owner": engine,
+                                      "semaphore": semaphore})
         blocks = self.blocks.setdefault(engine, [])
-        number = len(blocks) + 1
-        blocks.append({"id": number, "queue": name, "semaphore": semaphore, "desc": [
+        element = {"id": len(blocks) + 1, "queue": name, "semaphore": semaphore, "desc": [
             {"from": source, "from_off": 0, "from_sizes": [size], "from_steps": [1],
-             "to": target, "to_off": 0, "to_sizes": [size], "to_steps": [1]}]})
-        self.add(engine, f"PSEUDO_DMA_TRIGGER {wait} {name} block_id={number}")
+             "to": target, "to_off": 0, "to_sizes": [size], "to_steps": [1]}]}
+        blocks.append({**element, **more})
+        return f"{name} block_id={blocks[-1]['id']}"
+
+    def copy(self, engine, source, target, semaphore, wait="", size=None):
+        """Starts a block."""
+        trigger = self.block(engine, source, target, semaphore, size)
+        self.add(engine, f"PSEUDO_DMA_TRIGGER {wait} {trigger}")
 
     def collective(self, engine, kind, source, target, wait="", stream=0, group=0, priority=0):
         """kind: text of ctype and op. Returns the semaphore that counts completions."""
@@ -64,6 +78,10 @@ class Program:
         self.streams = max(self.streams, stream + 1)
         return done
 
+    def function(self, engine, name, lines):
+        self.functions.setdefault(engine, []).extend(
+            [f".function {name}", *lines, "RETURN", ".endfunction"])
+
     def delay(self, engine, turns):
         """A loop on the engine's registers."""
         label = f"delay{len(self.text.get(engine, []))}"
@@ -74,27 +92,33 @@ class Program:
     def pack(self, tool, directory):
         """Writes the NEFF; returns its path."""
         root = pathlib.Path(directory) / f"neff{len(list(pathlib.Path(directory).glob('neff*')))}"
+        self.write_part(root / "sg00")
+        if self.second:
+            self.second.write_part(root / "sg01")
+        elif self.lnc == 2:
+            self.write(root / "sg01" / "def.json",
+                       json.dumps({"name": "definition", "x_arch": self.arch, "var": {}}))
+        file = root.with_suffix(".neff")
+        subprocess.run([tool, "pack", str(root), "-o", str(file), "--name", "test"], check=True)
+        return str(file)
+
+    def write_part(self, root):
         definition = {"name": "definition", "x_arch": self.arch}
         for engine, lines in self.text.items():
             definition[engine] = f"{engine}.json"
             definition[f"{engine}_instr"] = f"{engine}.bin"
-            self.write(root / "sg00" / f"{engine}.json",
+            self.write(root / f"{engine}.json",
                        json.dumps({"instr": [], "dma": self.blocks.get(engine, [])}))
-            self.write(root / "sg00" / f"{engine}.s",
-                       f".engine {engine}\n.arch {self.arch}\n" + "\n".join(lines) + "\nHALT\n")
+            text = [f".engine {engine}", f".arch {self.arch}", *lines, "HALT",
+                    *self.functions.get(engine, []), ""]
+            self.write(root / f"{engine}.s", "\n".join(text))
         definition["dma_queue"] = self.queues
         definition["var"] = self.variables
         definition["x_cc"] = {"replica_groups": self.groups,
                               "source_target_pairs": [None] * len(self.groups),
                               "participants": self.ranks, "streams": self.streams,
                               "ops": self.operations}
-        self.write(root / "sg00" / "def.json", json.dumps(definition))
-        for part in range(1, self.lnc):
-            self.write(root / f"sg0{part}" / "def.json",
-                       json.dumps({"name": "definition", "x_arch": self.arch, "var": {}}))
-        file = root.with_suffix(".neff")
-        subprocess.run([tool, "pack", str(root), "-o", str(file), "--name", "test"], check=True)
-        return str(file)
+        self.write(root / "def.json", json.dumps(definition))
 
     @staticmethod
     def write(path, text):

@@ -335,4 +335,64 @@ TEST_F(SequencerTest, DependentInstructionsWait) {
             1u + 2 * interval + base::ns(339) + 2 * (10 * 25000ull / 28) + base::ns(12));
 }
 
+isa::Instruction link(int32_t target) {
+  isa::Instruction i = op(Opcode::kBranchLink);
+  i.operands.branch_link = {target};
+  return i;
+}
+isa::Instruction alu64(isa::AluOp what, uint8_t dst, uint8_t a, isa::Value b) {
+  isa::Instruction i = op(Opcode::kRegisterAlu64);
+  i.operands.register_alu64 = {what, dst, a, b};
+  return i;
+}
+isa::Instruction increment(uint8_t r) {
+  isa::Instruction i = op(Opcode::kRegisterAlu);
+  i.operands.register_alu = {isa::AluOp::kAdd, r, r, {1, false}};
+  return i;
+}
+
+TEST_F(SequencerTest, FunctionsReturnToWhereTheyWereCalled) {
+  // 0 and 1 call 3; 3 calls 6 and counts r2; 6 counts r1.
+  run(kSp, {link(3), link(2), op(Opcode::kHalt), link(3), increment(2), op(Opcode::kReturn),
+            increment(1), op(Opcode::kReturn)});
+  EXPECT_EQ(bench_.status(kSp), EngineStatus::kHalted);
+  EXPECT_EQ(bench_.get(kSp, reg::kRegister + 4 * 1), 2u);
+  EXPECT_EQ(bench_.get(kSp, reg::kRegister + 4 * 2), 2u);
+}
+
+TEST_F(SequencerTest, TheStackOfCallsHasAnEnd) {
+  run(kSp, {increment(1), link(-1)});
+  expect_error(kSp, EngineError::kBadPc, 1, 1);
+  EXPECT_EQ(bench_.get(kSp, reg::kRegister + 4 * 1), isa::kCallLevels + 1);
+  run(kAct, {op(Opcode::kNop), op(Opcode::kReturn)});
+  expect_error(kAct, EngineError::kBadPc, 1, 1);
+  // A reset forgets calls that were under way.
+  bench_.put(kSp, reg::kControl, reg::kControlReset.mask());
+  run(kSp, {link(2), op(Opcode::kHalt), op(Opcode::kReturn)});
+  EXPECT_EQ(bench_.status(kSp), EngineStatus::kHalted);
+}
+
+TEST_F(SequencerTest, RegistersInPairsHold64Bits) {
+  using isa::AluOp;
+  run(kSp, {move(2, 0xFFFF'FFFF), move(3, 1), move(4, 3), move(5, 0),
+            alu64(AluOp::kAdd, 10, 2, {2, false}),    // 2'0000'0001
+            alu64(AluOp::kMul, 12, 2, {4, true}),     // 5'FFFF'FFFD
+            alu64(AluOp::kShr, 14, 12, {33, false}),  // 2
+            alu64(AluOp::kSub, 16, 4, {4, false}),    // -1
+            alu64(AluOp::kMin, 18, 16, {2, true}),    // unsigned
+            alu64(AluOp::kShl, 20, 4, {63, false}), alu64(AluOp::kXor, 2, 2, {2, true}),
+            op(Opcode::kHalt)});
+  const auto pair = [&](uint32_t r) {
+    return uint64_t{bench_.get(kSp, reg::kRegister + 4 * (r + 1))} << 32 |
+           bench_.get(kSp, reg::kRegister + 4 * r);
+  };
+  EXPECT_EQ(pair(10), 0x2'0000'0001u);
+  EXPECT_EQ(pair(12), 0x5'FFFF'FFFDu);
+  EXPECT_EQ(pair(14), 2u);
+  EXPECT_EQ(pair(16), ~uint64_t{0});
+  EXPECT_EQ(pair(18), 0x1'FFFF'FFFFu);
+  EXPECT_EQ(pair(20), uint64_t{1} << 63);
+  EXPECT_EQ(pair(2), 0u);
+}
+
 }  // namespace

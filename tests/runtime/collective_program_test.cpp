@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "contract/regs/sem.h"
-#include "neff_loader/neff.h"
+#include "neff_loader/flow.h"
 #include "runtime/nrt/status.h"
 
 namespace {
@@ -12,21 +12,27 @@ using nrt::CollectiveProgram;
 
 constexpr uint32_t kRanks = 4;
 
-// A subgraph as the loader would give it: engines' programs of collectives only.
+// Subgraphs as the loader would give them: engines' programs of collectives only.
 class Source {
  public:
-  Source() { subgraph_.cc.groups = {{{{0, 1, 2, 3}}, {}}, {{{2, 0}, {1, 3}}, {}}}; }
+  explicit Source(size_t parts = 1) : subgraphs_(parts) {
+    for (neff::Subgraph& subgraph : subgraphs_) {
+      subgraph.cc.groups = {{{{0, 1, 2, 3}}, {}}, {{{2, 0}, {1, 3}}, {}}};
+    }
+  }
 
   // An all-reduce in its engine's next record; `done`: semaphore that its completion increments.
-  neff::CollectiveOp& add(neff::Engine engine, uint8_t done = 1) {
-    auto program = std::find_if(subgraph_.programs.begin(), subgraph_.programs.end(),
+  neff::CollectiveOp& add(neff::Engine engine, uint8_t done = 1, size_t part = 0) {
+    neff::Subgraph& subgraph = subgraphs_[part];
+    auto program = std::find_if(subgraph.programs.begin(), subgraph.programs.end(),
                                 [&](const auto& p) { return p.engine == engine; });
-    if (program == subgraph_.programs.end()) {
-      program = subgraph_.programs.insert(program, neff::EngineProgram());
+    if (program == subgraph.programs.end()) {
+      program = subgraph.programs.insert(program, neff::EngineProgram());
       program->engine = engine;
       program->records = {records_.data(), records_.size()};
     }
     neff::ProgramStep step{static_cast<uint32_t>(program->steps.size()), {}};
+    step.instruction.opcode = contract::isa::Opcode::kPseudoTriggerCollective2;
     step.instruction.complete_update = {contract::isa::UpdateOp::kInc, done, 0};
     program->steps.push_back(step);
     neff::CollectiveOp op;
@@ -34,19 +40,25 @@ class Source {
     op.pc = step.pc;
     op.reduce = neff::ReduceOp::kAdd;
     op.source_bytes = op.destination_bytes = 4096;
-    subgraph_.collectives.push_back(op);
-    return subgraph_.collectives.back();
+    subgraph.collectives.push_back(op);
+    return subgraph.collectives.back();
   }
-  neff::EngineProgram& program(size_t index) { return subgraph_.programs[index]; }
+  neff::Subgraph& part(size_t index) { return subgraphs_[index]; }
+  neff::EngineProgram& program(size_t index) { return subgraphs_[0].programs[index]; }
 
   base::Result<CollectiveProgram> read(contract::Gen gen = contract::Gen::kV3, uint32_t streams = 4,
-                                       uint32_t rank = 2) const {
-    return CollectiveProgram::read(subgraph_,
+                                       uint32_t rank = 2) {
+    for (neff::Subgraph& subgraph : subgraphs_) {
+      for (neff::EngineProgram& program : subgraph.programs) {
+        program.flow = *neff::find_flow(program, {});
+      }
+    }
+    return CollectiveProgram::read(subgraphs_,
                                    {contract::AddressMap{gen}, 1, streams, rank, kRanks});
   }
 
  private:
-  neff::Subgraph subgraph_;
+  std::vector<neff::Subgraph> subgraphs_;
   std::vector<uint8_t> records_ = std::vector<uint8_t>(32 * contract::isa::kRecordBytes);
 };
 
@@ -60,7 +72,8 @@ TEST(CollectiveProgram, EqualOperationsAreOne) {
   ASSERT_TRUE(program) << program.error().message();
   EXPECT_EQ(program->operations.size(), 3u);
   const std::vector<uint32_t> order{0, 1, 0, 2};
-  EXPECT_EQ(program->of_op, order);
+  ASSERT_EQ(program->sources.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(program->sources[i].operation, order[i]);
   EXPECT_EQ(program->streams[0].sequence, order);
   EXPECT_EQ(program->streams.size(), 4u);
   EXPECT_EQ(program->streams_used, 1u);
@@ -144,6 +157,32 @@ TEST(CollectiveProgram, OrderOfAStreamIsFixedAtLoad) {
   EXPECT_FALSE(loop.read()->streams[0].counted);
   loop.add(neff::Engine::kSp).destination_offset = 64;
   EXPECT_EQ(loop.read().error().fault, base::Fault::kUnsupported);
+}
+
+TEST(CollectiveProgram, EitherPhysicalCoreHasCollectives) {
+  Source source(2);
+  source.add(neff::Engine::kSp, 3, 1);
+  source.add(neff::Engine::kSp, 3, 1).destination_offset = 64;
+  auto program = source.read();
+  ASSERT_TRUE(program) << program.error().message();
+  ASSERT_EQ(program->operations.size(), 2u);
+  EXPECT_EQ(program->operations[0].part, 1u);
+  const uint64_t second = contract::AddressMap{contract::Gen::kV3}.nc_semaphores(2);
+  EXPECT_EQ(program->operations[0].completion.address, second + contract::sem::kInc + 12);
+  EXPECT_EQ(program->streams[0].sequence, (std::vector<uint32_t>{0, 1}));
+
+  // Of both on one stream nobody knows which comes first.
+  source.add(neff::Engine::kSp, 3, 0).stream_id = 1;
+  EXPECT_TRUE(source.read());
+  source.add(neff::Engine::kSp, 3, 0);
+  EXPECT_EQ(source.read().error().fault, base::Fault::kUnsupported);
+
+  Source other(2);
+  other.add(neff::Engine::kSp, 3, 0);
+  other.add(neff::Engine::kSp, 3, 1).stream_id = 1;
+  EXPECT_TRUE(other.read());
+  other.part(1).cc.groups.pop_back();
+  EXPECT_FALSE(other.read());
 }
 
 TEST(CollectiveProgram, StreamsThatTheCoreLacks) {

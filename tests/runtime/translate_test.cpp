@@ -53,13 +53,16 @@ std::vector<Instruction> decoded(const nrt::Translated& t) {
   return list;
 }
 
-nrt::StorePair stores(uint64_t a, uint64_t b) {
+nrt::StorePair pair_of(uint64_t a, uint64_t b) {
   nrt::StorePair pair;
   pair.address[0] = a;
   pair.address[1] = b;
   pair.value[0] = pair.value[1] = 1;
   pair.count = 2;
   return pair;
+}
+Instruction stores(uint64_t a, uint64_t b) {
+  return nrt::to_instruction(pair_of(a, b));
 }
 
 TEST(Translate, TriggerBecomesWritesThatKeepWaitAndUpdate) {
@@ -124,7 +127,7 @@ TEST(Translate, BarrierComesFirstAndOnlyTheLeaderTriggersIt) {
   nrt::Prologue prologue;
   prologue.barrier = true;
   prologue.semaphore = 255;
-  prologue.trigger = stores(0x70, 0);
+  prologue.trigger = pair_of(0x70, 0);
   prologue.trigger.count = 1;
   auto follower = nrt::translate(source.program, {}, prologue);
   prologue.leader = true;
@@ -146,12 +149,41 @@ TEST(Translate, PseudoInstructionWithoutReplacementIsRefusedInThePublicWords) {
   EXPECT_EQ(t.error().what, "Unsupported hardware operator code 192 found in neff.");
 }
 
-TEST(Translate, LoopsSkipsAndDeadCodeAreRepeatedRecords) {
+TEST(Translate, CallsFollowTheirFunction) {
+  Source source(
+      "CALL $S[3]>=1 $S[4]++@complete name=f\nPSEUDO_DMA_TRIGGER q block_id=1\nHALT\n"
+      ".function f\nNOP\nRETURN\n.endfunction\n");
+  source.program.symbols = {"", "f", "q"};
+  source.program.functions = {{"f", 3, 2, 0}};
+  auto t =
+      nrt::translate(source.program, {{1, {stores(0x10, 0x20), stores(0x30, 0x40)}, false}}, {});
+  ASSERT_TRUE(t.ok()) << t.error().message();
+  const auto list = decoded(*t);  // NOTIFY, BRANCH_LINK, WRITE, WRITE, DRAIN, NOTIFY, HALT, NOP
+  EXPECT_EQ(list[1].opcode, Opcode::kBranchLink);
+  EXPECT_EQ(list[1].operands.branch_link.target, 6);
+  EXPECT_EQ(list[1].wait.id, 3);
+  EXPECT_EQ(list[1].complete_update.id, 4);
+  ASSERT_EQ(list.size(), 9u);
+  EXPECT_EQ(list[8].opcode, Opcode::kReturn);
+}
+
+TEST(Translate, WaitsAndUpdatesSurroundThoseOfWhatStandsThere) {
   const Source source(
-      "NOP\nloop:\nNOP\nCOMPARE_BRANCH cond=NE a=r1 b=0 target=loop\n"
-      "COMPARE_BRANCH cond=EQ a=r1 b=1 target=skip\nNOP\nskip:\nHALT\nNOP\n");
-  EXPECT_EQ(nrt::repeated_records(source.program),
-            (std::vector<bool>{false, true, true, false, true, false, true}));
+      "PSEUDO_DMA_TRIGGER $S[20]>=1 $S[22]++@read $S[21]++@complete q block_id=1\n"
+      "HALT\n");
+  Instruction own{};
+  own.opcode = Opcode::kEventSemaphore;
+  own.wait = {contract::isa::WaitCond::kGe, false, 7, 2};
+  own.complete_update = {contract::isa::UpdateOp::kInc, 8, 0};
+  auto t = nrt::translate(source.program, {{0, {own}, false}}, {});
+  ASSERT_TRUE(t.ok());
+  const auto list = decoded(*t);
+  ASSERT_EQ(list.size(), 7u);
+  EXPECT_EQ(list[1].wait.id, 20);
+  EXPECT_EQ(list[1].read_update.id, 22);
+  EXPECT_EQ(list[2].wait.id, 7);
+  EXPECT_EQ(list[2].complete_update.id, 8);
+  EXPECT_EQ(list[3].complete_update.id, 21);
 }
 
 TEST(Doorbells, BroadcastNeedsAllEnginesAndEqualCounts) {

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Functions, queue instances, barriers and the rank in programs, through libnrt.
+control_test.py BUILD"""
+import array
+import sys
+
+from bench import main
+from programs import Program, Programs
+
+ONE = ["--platform", "trn1.2xlarge"]
+PAIR = ["--platform", "trn2.3xlarge"]
+N = 1024
+
+
+def filled(value, elements=N):
+    return [float(value)] * elements
+
+
+class Control(Programs):
+    def alone(self, options, program, inputs, **more):
+        return self.execute(program, options, {n: [v] for n, v in inputs.items()}, **more)
+
+    def tensors(self, program, **kinds):
+        for name, kind in kinds.items():
+            program.variable(name, N, kind)
+
+    def test_a_function_runs_where_it_is_called(self):
+        """Its transfers and those of its caller share rings, in the order of execution."""
+        p = Program(ranks=1)
+        self.tensors(p, a="input", b="input", x="tmp-buf", first="output", then="output",
+                     last="output")
+        of_caller = p.block("sp", "b", "x", 1)
+        of_function = p.block("sp", "a", "x", 1, function_start="from_a")
+        p.function("sp", "from_a", [f"PSEUDO_DMA_TRIGGER $S[1]>=r3 {of_function}",
+                                    "REGISTER_ALU op=ADD dst=r3 a=r3 b=16",
+                                    "EVENT_SEMAPHORE $S[1]>=r3"])
+        p.function("sp", "twice_removed", ["CALL name=from_a"])
+        p.add("sp", "REGISTER_MOVE dst=r3 src=0")
+        p.add("sp", "CALL name=from_a")
+        p.copy("sp", "x", "first", 2)
+        p.add("sp", f"PSEUDO_DMA_TRIGGER $S[2]>=16 {of_caller}")
+        p.add("sp", "REGISTER_MOVE dst=r3 src=32")
+        p.copy("sp", "x", "then", 3, "$S[1]>=32")
+        p.add("sp", "EVENT_SEMAPHORE $S[3]>=16")
+        p.add("sp", "CALL name=twice_removed")
+        p.copy("sp", "x", "last", 4)
+        p.add("sp", "EVENT_SEMAPHORE $S[4]>=16")
+        self.alone(ONE, p, {"a": filled(1), "b": filled(2)}, executions=3)
+        self.assertEqual(self.output("first", 0), filled(1))
+        self.assertEqual(self.output("then", 0), filled(2))
+        self.assertEqual(self.output("last", 0), filled(1))
+
+    def test_a_trigger_starts_the_block_of_the_active_instance(self):
+        p = Program(ranks=1)
+        self.tensors(p, a="input", b="input", x="tmp-buf", base="output", other="output",
+                     back="output")
+        trigger = p.block("sp", "a", "x", 1)
+        p.queues["qsp1"]["queue_instances"] = ["spare"]
+        p.block("sp", "b", "x", 1, id=1, instance_name="spare")
+        for number, target in enumerate(("base", "other", "back")):
+            switch = {"other": " instance=spare"}.get(target, "")
+            p.add("sp", f"SWITCH_QUEUE_INSTANCE qsp1{switch}")
+            p.add("sp", f"PSEUDO_DMA_TRIGGER {trigger}")
+            p.copy("sp", "x", target, 2 + number, f"$S[1]>={16 * (number + 1)}")
+            p.add("sp", f"EVENT_SEMAPHORE $S[{2 + number}]>=16")
+        self.alone(ONE, p, {"a": filled(1), "b": filled(2)}, executions=2)
+        self.assertEqual(self.output("base", 0), filled(1))
+        self.assertEqual(self.output("other", 0), filled(2))
+        self.assertEqual(self.output("back", 0), filled(1))
+
+    def test_engines_meet_at_a_barrier(self):
+        """The later one of two writes a number that the other one reads, to and fro."""
+        p = Program(ranks=1)
+        p.variables["SB"] = {"type": "state-buffer", "var_id": 0, "size": 0x2000000}
+        p.variable("out", 4, "output")
+        cell = lambda byte: f"uint32@{byte}[1][1] partitions=0..0"
+        barrier = "ALL_ENGINE_BARRIER semaphore=40"
+        p.delay("act", 500)
+        p.add("act", "REGISTER_MOVE dst=r5 src=7")
+        p.add("act", f"REGISTER_STORE src=r5 dst={cell(0)}")
+        p.add("act", barrier)
+        p.add("act", barrier)
+        p.add("act", f"REGISTER_LOAD dst=r6 src={cell(4)}")
+        p.add("act", "REGISTER_ALU op=MUL dst=r6 a=r6 b=2")
+        p.add("act", f"REGISTER_STORE src=r6 dst={cell(8)}")
+        p.add("act", barrier)
+        p.add("dve", barrier)
+        p.add("dve", f"REGISTER_LOAD dst=r6 src={cell(0)}")
+        p.add("dve", "REGISTER_ALU op=ADD dst=r6 a=r6 b=1")
+        p.delay("dve", 500)
+        p.add("dve", f"REGISTER_STORE src=r6 dst={cell(4)}")
+        p.add("dve", barrier)
+        p.add("dve", barrier)
+        for _ in range(3):
+            p.add("sp", barrier)
+        p.copy("sp", "SB", "out", 1, size=16)
+        p.add("sp", "EVENT_SEMAPHORE $S[1]>=16")
+        self.alone(ONE, p, {}, executions=2)
+        self.assertEqual(self.words("out", 0)[:3], [7, 8, 16])
+
+    def test_physical_cores_meet_at_a_barrier(self):
+        p = Program("trn2", lnc=2, ranks=1)
+        self.tensors(p, a="input", b="output")
+        p.variable("shared", N, "output")
+        other = p.second_core()
+        other.delay("sp", 2000)
+        other.copy("sp", "a", "shared", 1)
+        other.add("sp", "PSEUDO_CORE_BARRIER $S[1]>=16 semaphore=9 id=1")
+        other.add("sp", "PSEUDO_CORE_BARRIER semaphore=9 id=1")
+        p.add("sp", "PSEUDO_CORE_BARRIER semaphore=9 id=1")
+        p.copy("sp", "shared", "b", 2)
+        p.add("sp", "PSEUDO_CORE_BARRIER $S[2]>=16 semaphore=9 id=1")
+        self.alone(PAIR, p, {"a": filled(5)}, executions=2, NEURON_LOGICAL_NC_CONFIG="2")
+        self.assertEqual(self.output("b", 0), filled(5))
+
+    def test_a_barrier_that_one_core_has_not_is_refused(self):
+        p = Program("trn2", lnc=2, ranks=1)
+        self.tensors(p, a="input", b="output")
+        p.second_core().copy("sp", "a", "b", 1)
+        p.add("sp", "PSEUDO_CORE_BARRIER semaphore=9 id=4")
+        run = self.attempt(p, PAIR, {"a": [filled(5)]}, NEURON_LOGICAL_NC_CONFIG="2",
+                           NEURON_RT_LOG_LOCATION="console")
+        self.assertNotEqual(run.status, 0)
+        self.assertIn("Core barrier 4 stands 1 times in the program of the first", run.output)
+
+    def test_the_rank(self):
+        p = Program(ranks=2)
+        p.variables["SB"] = {"type": "state-buffer", "var_id": 0, "size": 0x2000000}
+        p.variable("out", 1, "output")
+        p.add("sp", "GET_GLOBAL_RANK_ID dst=r9")
+        p.add("sp", "REGISTER_STORE src=r9 dst=uint32@0[1][1] partitions=0..0")
+        p.copy("sp", "SB", "out", 1, size=4)
+        p.add("sp", "EVENT_SEMAPHORE $S[1]>=16")
+        p.variable("sum", 1, "output")
+        p.collective("act", "ALL_REDUCE op=ADD", "out", "sum")
+        self.execute(p, ONE)
+        self.assertEqual([self.words("out", rank)[0] for rank in range(2)], [0, 1])
+
+    def test_collectives_of_the_second_physical_core(self):
+        """Its own on stream 1, those of the first core on stream 0, at the same time."""
+        p = Program("trn2", lnc=2, ranks=2)
+        self.tensors(p, a="input", sum="output", other="output")
+        second = p.second_core()
+        done = second.collective("dve", "ALL_REDUCE op=ADD", "a", "other", stream=1)
+        second.add("dve", f"EVENT_SEMAPHORE $S[{done}]>=1")
+        done = p.collective("sp", "ALL_REDUCE op=ADD", "a", "sum")
+        p.add("sp", f"EVENT_SEMAPHORE $S[{done}]>=1")
+        self.execute(p, PAIR, {"a": [filled(3), filled(4)]}, executions=2,
+                     NEURON_LOGICAL_NC_CONFIG="2")
+        for rank in range(2):
+            self.assertEqual(self.output("sum", rank), filled(7))
+            self.assertEqual(self.output("other", rank), filled(7))
+
+    def words(self, name, rank):
+        return list(array.array("I", (self.directory / f"{name}.{rank}").read_bytes()))
+
+
+if __name__ == "__main__":
+    main(sys.argv)
