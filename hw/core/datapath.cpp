@@ -81,17 +81,9 @@ Memory& Datapath::memory(isa::Memory memory) const {
 }
 
 // Timing-only: whether the instruction is left out. What is not computed, or computed from what was
-// not, is remembered, lane by lane.
+// not, is remembered.
 bool Datapath::elided(const isa::Instruction& instruction, const TensorExtent& extent) {
   if (!params_.timing_only) return false;
-  const auto each_lane = [&](const TensorBox& box, auto&& each) {
-    ElidedRanges& ranges = memory(box.memory).elided();
-    const uint64_t pitch =
-        box.memory == isa::Memory::kSbuf ? tpb::kPartitionStride : tpb::kPsumStride;
-    for (uint32_t lane = 0; lane < box.partitions; ++lane) {
-      each(ranges, (uint64_t{box.first_partition} + lane) * pitch + box.begin, box.end - box.begin);
-    }
-  };
   uint64_t bytes = 0;
   for (const isa::TensorUse& use : isa::tensors_of(instruction)) {
     const uint64_t size =
@@ -104,21 +96,24 @@ bool Datapath::elided(const isa::Instruction& instruction, const TensorExtent& e
                                         instruction.opcode == isa::Opcode::kReadAccumulator));
   for (uint32_t i = 0; i < extent.count && !stale; ++i) {
     if (extent.access[i] == isa::Access::kWrite) continue;
-    each_lane(extent.box[i], [&](ElidedRanges& ranges, uint64_t begin, uint64_t length) {
-      stale = stale || ranges.overlaps(begin, length);
-    });
+    const TensorBox& box = extent.box[i];
+    stale = memory(box.memory)
+                .elided()
+                .lanes()
+                .overlaps(lane_set(box.first_partition, box.partitions), box.begin, box.end);
   }
   bool writes = false;
   for (uint32_t i = 0; i < extent.count; ++i) {
     if (!extent.writes(i)) continue;
     writes = true;
-    each_lane(extent.box[i], [&](ElidedRanges& ranges, uint64_t begin, uint64_t length) {
-      if (stale) {
-        ranges.add(begin, length);
-      } else {
-        ranges.remove(begin, length);
-      }
-    });
+    const TensorBox& box = extent.box[i];
+    ElidedLanes& left_out = memory(box.memory).elided().lanes();
+    const LaneSet lanes = lane_set(box.first_partition, box.partitions);
+    if (stale) {
+      left_out.add(lanes, box.begin, box.end);
+    } else {
+      left_out.remove(lanes, box.begin, box.end);
+    }
   }
   if (!writes) {
     stale_ = stale;  // weights, or the state of random numbers

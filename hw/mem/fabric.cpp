@@ -30,10 +30,10 @@ Fabric::Fabric(const Params& params, const TimingParams& timing, AccessLog& log)
   }
   for (uint32_t n = 0; n < map.ncs(); ++n) {
     const std::string name = params_.name + ".nc" + std::to_string(n);
-    sbuf_.push_back(
-        std::make_unique<Memory>(name + ".sbuf", tpb::kSbufWindow, Memory::Backing::kPrivate));
+    sbuf_.push_back(std::make_unique<Memory>(name + ".sbuf", tpb::kSbufWindow,
+                                             Memory::Backing::kPrivate, tpb::kPartitionStride));
     psum_.push_back(std::make_unique<Memory>(name + ".psum", tpb::kPsumStride * tpb::kPartitions,
-                                             Memory::Backing::kPrivate));
+                                             Memory::Backing::kPrivate, tpb::kPsumStride));
   }
   crossing_.resize(size_t{map.hbms()} * map.hbms());
   core_reads_.resize(crossing_.size());

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
-#include "hw/mem/elided_ranges.h"
+#include "hw/mem/elided.h"
 
 namespace hw {
 
@@ -18,8 +18,9 @@ class Memory {
  public:
   enum class Backing : uint8_t { kShared, kPrivate };
 
-  Memory(std::string name, uint64_t size, Backing backing)
-      : name_(std::move(name)), size_(size), backing_(backing) {}
+  // `pitch`: distance of the partitions of SBUF and PSUM, 0 for others.
+  Memory(std::string name, uint64_t size, Backing backing, uint64_t pitch = 0)
+      : name_(std::move(name)), size_(size), backing_(backing), elided_(pitch) {}
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
   ~Memory();
@@ -45,7 +46,7 @@ class Memory {
   void discard(uint64_t offset, uint64_t length);
 
   // What a timing-only run left out.
-  ElidedRanges& elided() { return elided_; }
+  Elided& elided() { return elided_; }
 
  private:
   bool open();
@@ -57,7 +58,7 @@ class Memory {
   base::UniqueFd fd_;
   uint8_t* data_ = nullptr;
   base::Status status_;
-  ElidedRanges elided_;
+  Elided elided_;
 };
 
 // Copies without making pages: holes of the source stay holes, and pages of zeros are not written

@@ -1,11 +1,12 @@
 // Byte-exact bookkeeping of what a timing-only run left out, against a plain array of flags.
-#include "hw/mem/elided_ranges.h"
+#include "hw/mem/elided.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 #include <random>
+#include <vector>
 
 namespace {
 
@@ -52,6 +53,53 @@ TEST(ElidedRanges, AgreesWithFlagsPerPiece) {
       }
     }
   }
+}
+
+// A memory of 128 partitions of 64 bytes, by boxes and by addresses.
+TEST(ElidedLanes, AgreeWithFlagsPerByte) {
+  constexpr uint64_t kPitch = 64;
+  std::mt19937 random(11);
+  for (int round = 0; round < 50; ++round) {
+    hw::Elided elided(kPitch);
+    std::vector<bool> flags(128 * kPitch);
+    for (int step = 0; step < 40; ++step) {
+      const auto count = static_cast<uint32_t>(1 + random() % 128);
+      const auto first = static_cast<uint32_t>(random() % (129 - count));
+      const uint64_t begin = random() % kPitch;
+      const uint64_t end = begin + 1 + random() % (kPitch - begin);
+      const bool add = random() % 3 != 0;
+      const bool by_address = random() % 4 == 0;
+      const hw::LaneSet lanes = hw::lane_set(first, count);
+      if (by_address) {
+        for (uint32_t lane = first; lane < first + count; ++lane) {
+          add ? elided.add(lane * kPitch + begin, end - begin)
+              : elided.remove(lane * kPitch + begin, end - begin);
+        }
+      } else {
+        add ? elided.lanes().add(lanes, begin, end) : elided.lanes().remove(lanes, begin, end);
+      }
+      for (uint32_t lane = first; lane < first + count; ++lane) {
+        for (uint64_t i = begin; i < end; ++i) flags[lane * kPitch + i] = add;
+      }
+      ASSERT_EQ(elided.lanes().overlaps(lanes, begin, end), add);
+      for (uint64_t i = 0; i < flags.size(); ++i) ASSERT_EQ(elided.overlaps(i, 1), flags[i]) << i;
+      for (int probe = 0; probe < 50; ++probe) {
+        const uint64_t at = random() % flags.size();
+        const uint64_t to = at + 1 + random() % std::min<uint64_t>(flags.size() - at, 3 * kPitch);
+        bool any = false;
+        for (uint64_t i = at; i < to; ++i) any = any || flags[i];
+        ASSERT_EQ(elided.overlaps(at, to - at), any);
+      }
+    }
+    elided.lanes().remove(hw::lane_set(0, 128), 0, kPitch);
+    EXPECT_TRUE(elided.lanes().empty());
+  }
+}
+
+TEST(ElidedLanes, SetsOfLanes) {
+  EXPECT_TRUE(hw::lane_set(0, 128) == ~hw::LaneSet{0});
+  EXPECT_TRUE(hw::lane_set(127, 1) == hw::LaneSet{1} << 127);
+  EXPECT_TRUE(hw::lane_set(32, 0) == 0);
 }
 
 }  // namespace
