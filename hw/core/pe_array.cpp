@@ -69,14 +69,13 @@ PeArray::Tile& PeArray::place(const isa::Ldweights& o) {
   tiles_.erase(std::remove_if(tiles_.begin(), tiles_.end(),
                               [&](const Tile& each) { return each.overlaps(tile); }),
                tiles_.end());
-  tile.weights.resize(size_t{tile.slices} * tile.rows * tile.columns);
-  tile.bytes.resize(tile.weights.size() * isa::data_type_bytes(tile.type));
   tiles_.push_back(std::move(tile));
   return tiles_.back();
 }
 
 void PeArray::load(const isa::Ldweights& o, const TensorAccess& source) {
   Tile& tile = place(o);
+  tile.make_room();
   read_rows(source, tile.rows, tile.slices, &tile.weights);
   const size_t row = tile.bytes.size() / tile.rows;
   for (uint32_t k = 0; k < tile.rows; ++k) source.read(k, tile.bytes.data() + k * row);
@@ -109,7 +108,8 @@ bool PeArray::fits(const isa::Matmul& o) const {
 
 void PeArray::multiply(const isa::Matmul& o, const TensorAccess& moving,
                        const TensorAccess& destination) {
-  const Tile& tile = *tile_of(o);
+  Tile& tile = tiles_[static_cast<size_t>(tile_of(o) - tiles_.data())];
+  tile.make_room();
   read_rows(moving, tile.rows, tile.slices, &moving_);
   const size_t n = destination.elements();
   if (written_.empty()) written_.resize(isa::kPartitions);

@@ -37,6 +37,12 @@ class PeArray {
     contract::isa::DataType type = contract::isa::DataType::kFloat32;
     std::vector<float> weights;  // (slices x rows) x columns
     std::vector<uint8_t> bytes;  // as they were, rows x (slices x columns): for transposes
+    // A timing-only run needs none of them.
+    void make_room() {
+      if (!weights.empty()) return;
+      weights.resize(size_t{slices} * rows * columns);
+      bytes.resize(weights.size() * contract::isa::data_type_bytes(type));
+    }
     bool overlaps(const Tile& other) const {
       return first_row < other.first_row + other.rows && other.first_row < first_row + rows &&
              first_column < other.first_column + other.columns &&
