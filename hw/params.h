@@ -83,9 +83,15 @@ struct TimingParams {
   uint64_t pe_ls_speedup = 4;                   // pe.ls_speedup, D
   uint64_t pe_fp32_factor = 4;                  // pe.fp32_factor, D
   uint64_t pe_fp32_onezero_factor = 2;          // pe.fp32_onezero_factor, V
-  base::Ps pool_pipe_latency = base::ns(100);   // pool.pipe_latency_ns, A
-  uint64_t pool_start_cycles = 150;             // pool.start_cycles, D
-  uint64_t pool_rsqrt_cycles = 4;               // pool.rsqrt_cycles, A
+  // throttle.activity_limit, M: what the Tensor engine may work of the time when it works for long
+  // (spec/calibration.md P01, K08); throttle.activity_window_us, A: how far it may be ahead of
+  // that.
+  uint64_t pe_activity_num = 7;
+  uint64_t pe_activity_den = 8;
+  base::Ps pe_activity_window = base::us(3);
+  base::Ps pool_pipe_latency = base::ns(100);  // pool.pipe_latency_ns, A
+  uint64_t pool_start_cycles = 150;            // pool.start_cycles, D
+  uint64_t pool_rsqrt_cycles = 4;              // pool.rsqrt_cycles, A
 
   // CC-cores, notifications, management (A: choices explained in the timing files).
   base::Ps cc_trigger = base::ns(100);            // cc.trigger_ns

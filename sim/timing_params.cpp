@@ -63,6 +63,10 @@ hw::TimingParams timing_params(const config::Timing& timing) {
   params.pe_mm_init_cycles = timing.integer("pe.mm_init_cycles");
   params.pe_ls_speedup = timing.integer("pe.ls_speedup");
   params.pe_fp32_factor = timing.integer("pe.fp32_factor");
+  const config::Ratio activity = timing.ratio("throttle.activity_limit");
+  params.pe_activity_num = activity.num;
+  params.pe_activity_den = activity.den;
+  params.pe_activity_window = timing.ps("throttle.activity_window_us");
   params.dve_bn_aggregate_cycles = timing.integer("dve.bn_aggregate_cycles");
   params.dve_exp_speedup = timing.integer("dve.exp_speedup");
   params.dve_rand2_speedup = timing.integer("dve.rand2_speedup");

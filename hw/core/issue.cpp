@@ -67,7 +67,18 @@ base::Ps PeSchedule::earliest(const isa::Instruction& instruction, base::Ps at) 
     at = std::max(at, cell.load_end);
     if (product) at = std::max(at, cell.product_end);
   });
-  return at;
+  if (!product || !limited()) return at;
+  const base::Ps ahead = timing_.params().pe_activity_window;
+  return paced_ > at + ahead ? paced_ - ahead : at;
+}
+
+void PeSchedule::pace(const Area& area, base::Ps at, base::Ps interval) {
+  if (!limited()) return;
+  uint64_t cells = 0;
+  each_cell(area, [&](uint32_t, uint32_t) { ++cells; });
+  const TimingParams& params = timing_.params();
+  paced_ = std::max(paced_, at) +
+           interval * params.pe_activity_den * cells / (params.pe_activity_num * kCells * kCells);
 }
 
 InstructionTime PeSchedule::begin(const isa::Instruction& instruction, base::Ps at) {
@@ -103,6 +114,7 @@ InstructionTime PeSchedule::begin(const isa::Instruction& instruction, base::Ps 
     cell.product_end = at + time.interval;
     cell.fresh = false;
   });
+  pace(on, at, time.interval);
   return time;
 }
 

@@ -38,14 +38,19 @@ class MemoryPorts {
 };
 
 // The array holds the weights at work and the next ones: a load runs under the product before it.
-// Tiles of the array work on their own.
+// Tiles of the array work on their own. Products that go on for long are spaced so that the array
+// works no more than throttle.activity_limit of the time, a part of the array for its share of
+// that.
 class PeSchedule {
  public:
   explicit PeSchedule(const EngineTiming& timing) : timing_(timing) {}
   // From `at` on.
   base::Ps earliest(const contract::isa::Instruction& instruction, base::Ps at) const;
   InstructionTime begin(const contract::isa::Instruction& instruction, base::Ps at);
-  void reset() { cells_ = {}; }
+  void reset() {
+    cells_ = {};
+    paced_ = 0;
+  }
 
  private:
   // The smallest part of the array that works on its own.
@@ -63,11 +68,16 @@ class PeSchedule {
     uint32_t first_row, rows, first_column, columns;
   };
   static Area area(const contract::isa::Instruction& instruction);
+  bool limited() const {
+    return timing_.params().pe_activity_num < timing_.params().pe_activity_den;
+  }
+  void pace(const Area& area, base::Ps at, base::Ps interval);
   template <typename Each>
   static void each_cell(const Area& area, Each&& each);
 
   const EngineTiming& timing_;
   std::array<std::array<Cell, kCells>, kCells> cells_{};
+  base::Ps paced_ = 0;  // when what has been done would be through at the limit
 };
 
 }  // namespace hw

@@ -56,6 +56,9 @@ TEST(TimingParams, DefaultsAreThoseOfTrn1) {
   EXPECT_EQ(file.act_read_accumulator_cycles, built_in.act_read_accumulator_cycles);
   EXPECT_EQ(file.pe_ls_pipe_latency, built_in.pe_ls_pipe_latency);
   EXPECT_EQ(file.pe_issue_cycles, built_in.pe_issue_cycles);
+  EXPECT_EQ(file.pe_activity_num, built_in.pe_activity_num);
+  EXPECT_EQ(file.pe_activity_den, built_in.pe_activity_den);
+  EXPECT_EQ(file.pe_activity_window, built_in.pe_activity_window);
   EXPECT_EQ(file.pe_mm_init_cycles, built_in.pe_mm_init_cycles);
   EXPECT_EQ(file.pe_ls_speedup, built_in.pe_ls_speedup);
   EXPECT_EQ(file.pe_fp32_factor, built_in.pe_fp32_factor);
