@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Compares published times of collectives with simulated ones: accuracy.py BUILD_DIR OUTPUT.
+"""Compares published times with simulated ones: accuracy.py BUILD_DIR OUTPUT.
 
-Runs nccom-test, timing only, for every row of data/calibration/collectives.csv, and writes the
-table, its errors and what the parameters rest on (data/calibration/notes.json). The output holds
-nothing of this machine, so it is the same on every host. Fails when a row deviates by more than
-LIMIT percent without an explanation.
+Runs nccom-test, timing only, for every row of data/calibration/collectives.csv, and the programs of
+data/calibration/kernels.csv (accuracy_kernels.py); writes the tables, their errors and what the
+parameters rest on (data/calibration/notes.json). The output holds nothing of this machine, so it is
+the same on every host. Fails when a row deviates by more than LIMIT percent (kernels:
+accuracy_kernels.LIMIT) without an explanation.
 """
 import csv
 import json
@@ -15,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 
+import accuracy_kernels
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROWS = ROOT / "data/calibration/collectives.csv"
 NOTES = ROOT / "data/calibration/notes.json"
@@ -24,9 +27,10 @@ SECONDS = 600
 HEAD = """\
 # Accuracy
 
-Simulated times next to published ones. `./dev accuracy` writes this file; do not edit it.
+Simulated times next to published ones: of collectives, and of [kernels](#kernels-and-transfers).
+`./dev accuracy` writes this file; do not edit it.
 
-Published: rows of `data/calibration/collectives.csv`. Simulated: for each row
+Published times of collectives: rows of `data/calibration/collectives.csv`. Simulated: for each row
 
 ```
 soma run --platform PLATFORM --timing-only -- \\
@@ -128,10 +132,11 @@ def main():
         body += f"\n## {platform}\n" + table(build, own, errors)
         body += "".join(f"\n{line}\n" for line in notes["platforms"].get(platform, []))
     large = {name: error for name, error in errors.items() if abs(error) > LIMIT}
+    kernels, unexplained = accuracy_kernels.section(build, notes["kernels"])
     text = HEAD + f"\nAll platforms: {summary(errors.values())}; {len(large)} over {LIMIT} %.\n"
     for name in sorted(large):
         text += f"- **{name}** ({large[name]:+.1f} %): {notes['rows'].get(name, 'unexplained')}\n"
-    text += body + "\n## What was fitted\n"
+    text += body + kernels + "\n## What was fitted\n"
     for paragraph in notes["fitted_text"]:
         text += f"\n{paragraph}\n"
     for timing, names in notes["fitted"].items():
@@ -140,7 +145,7 @@ def main():
     text += "assumption.\n" + unvalidated()
     output.write_text(text, encoding="ascii")
     print(f"all: {summary(errors.values())}")
-    missing = sorted(set(large) - set(notes["rows"]))
+    missing = sorted(set(large) - set(notes["rows"])) + unexplained
     if missing:
         sys.exit(f"accuracy: no explanation for {', '.join(missing)}")
 

@@ -68,6 +68,8 @@ class __attribute__((visibility("default"))) Kernel {
   struct Params {
     std::string name = "kernel";
     Generation generation = Generation::kV2;
+    // DMA engines that each transfer is spread over, 1 to 16; a queue of each.
+    unsigned dma_engines = 16;
   };
   using Sizes = View::Sizes;
 

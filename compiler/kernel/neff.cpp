@@ -41,7 +41,8 @@ std::vector<uint8_t> bytes_of_json(const Json& json, int indent = -1) {
 // Which events are waited for, and the semaphore values that say that they are complete.
 class Signals {
  public:
-  explicit Signals(const Program& program) : rank_(isa::kEngines) {
+  explicit Signals(const Program& program)
+      : rank_(isa::kEngines), dma_engines_(program.params.dma_engines) {
     std::vector<std::vector<bool>> awaited(isa::kEngines);
     for (const Entry& e : program.entries) {
       for (const Event& w : e.waits) {
@@ -71,7 +72,7 @@ class Signals {
               rank_[event.agent][event.number]};
     }
     const uint32_t turn = (event.number - 1) / Order::kWindow + 1;
-    return {isa::WaitCond::kGe, false, transfer_semaphore(event), turn * kQueuesPerSet};
+    return {isa::WaitCond::kGe, false, transfer_semaphore(event), turn * dma_engines_};
   }
 
   static uint8_t transfer_semaphore(const Event& event) {
@@ -82,6 +83,7 @@ class Signals {
 
  private:
   std::vector<std::vector<uint32_t>> rank_;  // per engine and number: the semaphore's value, or 0
+  unsigned dma_engines_;                     // what one transfer adds (spec/neff.md 3.8)
 };
 
 // One engine's program file.
@@ -199,7 +201,7 @@ Json queue_sets(const Program& program) {
       semaphores.push_back(Signals::transfer_semaphore({q.agent, n}));
     }
     out[q.name] = {{"type", q.type},
-                   {"num_queues", kQueuesPerSet},
+                   {"num_queues", program.params.dma_engines},
                    {"owner", key_of(q.engine)},
                    {"semaphore_set", semaphores}};
   }

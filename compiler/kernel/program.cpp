@@ -105,7 +105,13 @@ Program::Program(Kernel::Params given)
     : params(std::move(given)),
       sbuf("SBUF", sbuf_bytes(params.generation), 0),
       psum("PSUM", kPsumBytes, kPsumBank),
-      names_{kStateBuffer} {}
+      names_{kStateBuffer} {
+  if (params.dma_engines < 1 || params.dma_engines > kMostDmaEngines) {
+    fail(base::Fault::kUsage, {},
+         "transfers over " + std::to_string(params.dma_engines) + " DMA engines; a core has " +
+             std::to_string(kMostDmaEngines));
+  }
+}
 
 void Program::fail(base::Fault fault, Location at, std::string what) {
   if (error_) return;

@@ -160,7 +160,7 @@ constexpr uint8_t engine_semaphore(uint32_t engine) {
   return static_cast<uint8_t>(engine);
 }
 constexpr uint8_t kFirstTransferSemaphore = 16;
-constexpr unsigned kQueuesPerSet = 16;  // spec/neff.md 3.8: what one transfer adds
+constexpr unsigned kMostDmaEngines = 16;
 constexpr unsigned kMostQueueSets = 14;
 
 }  // namespace kernel

@@ -49,6 +49,26 @@ TEST(KernelNeff, AnEmptyKernelIsOne) {
   EXPECT_EQ(build(k).lines(Engine::kSp).size(), 2u);
 }
 
+// Who waits for a transfer waits for all of its queues.
+TEST(KernelNeff, TransfersOverFewerEngines) {
+  Kernel k({"few", kernel::Generation::kV2, 3});
+  const View a = k.input("a", kF32, {128, 8});
+  const Tile x = k.sbuf({128, 8}, kF32, "x");
+  k.load(x, a);
+  k.tensor_tensor(x, x, x, Op::kAdd);
+  const Built built = build(k);
+  ASSERT_EQ(built.graph().queues.size(), 1u);
+  EXPECT_EQ(built.graph().queues[0].num_queues, 3u);
+  EXPECT_NE(built.lines(Engine::kDve)[0].find("$S[16]>=3 "), std::string::npos);
+}
+
+TEST(KernelNeff, TransfersOverNoOrTooManyEngines) {
+  for (const unsigned engines : {0u, 17u}) {
+    EXPECT_EQ(Kernel({"none", kernel::Generation::kV2, engines}).status().error().what,
+              "transfers over " + std::to_string(engines) + " DMA engines; a core has 16");
+  }
+}
+
 TEST(KernelNeff, EveryInstructionHasItsLine) {
   Kernel k({"lines"});
   const View a = k.input("a", kF32, {128, 8});
