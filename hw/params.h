@@ -31,6 +31,15 @@ struct TimingParams {
   base::Ps dma_buffer = base::ns(1);  // dma.packet_overhead_ns, M: per buffer beyond bytes / rate
   // dma.burst_packets, A: reserved of a busy path at once, with the signal behind them.
   uint64_t dma_burst_packets = 2;
+  // Descriptors that engines generate (spec/engine-isa.md 8.2, 8.3).
+  base::Ps dma_hwdge = base::ns(600);            // dma.hwdge_ns, D
+  uint64_t dma_swdge_start_cycles = 150;         // dma.swdge_start_cycles, A
+  uint64_t dma_swdge_cycles = 4;                 // dma.swdge_cycles_per_desc, A
+  base::Ps dma_t0 = base::ns(1153);              // dma.t0_ns, V: least spacing on one queue
+  base::Ps dma_scattered_buffer = base::ns(20);  // dma.scattered_buffer_ns, M
+  // Rates relative to a copy: dma.transpose_hbm_factor, D; dma.transpose_sbuf_factor, D.
+  uint64_t dma_transpose_num[2] = {9, 1};
+  uint64_t dma_transpose_den[2] = {10, 2};
 
   // Memory and on-chip fabric (spec/timing.md 6, 7).
   // Reads and writes together: hbm.stack_gbps, V (410), times hbm.efficiency, M (0.88).

@@ -26,6 +26,8 @@ struct Counters {
   uint64_t bad_doorbells = 0;    // tail increments that overflow or hit a queue without ring
   uint64_t notifications = 0;    // entries written
   uint64_t semaphore_updates = 0;
+  uint64_t generated_transfers = 0;    // whose descriptors an engine has made
+  uint64_t generated_descriptors = 0;  // pairs of them, without completions
 };
 
 // Register accesses that no block models, by block and name or offset. Ordered, so that reports are

@@ -224,6 +224,63 @@ bool parse_pattern(std::string_view s, uint8_t* at) {
   return true;
 }
 
+// "fp32@t3:1024+r5*2048[4,512][128,16]", or "fp32@sbuf:0[4,262144][64,128]": a tensor of the DGE
+// table, or SBUF; steps in bytes.
+bool parse_side(std::string_view s, uint8_t* at) {
+  const size_t sign = s.find('@');
+  const size_t colon = s.find(':');
+  const size_t bracket = s.find('[');
+  if (bracket == std::string_view::npos || sign > colon || colon > bracket) return false;
+  isa::SideOperand side{};
+  bool known = false;
+  for (const auto& names : {isa::kDataTypeShortInfo, isa::kDataTypeInfo}) {
+    for (size_t i = 0; i < names.count; ++i) {
+      if (s.substr(0, sign) != names.names[i].name) continue;
+      side.dtype = static_cast<isa::DataType>(names.names[i].value);
+      known = true;
+    }
+  }
+  const std::string_view place = s.substr(sign + 1, colon - sign - 1);
+  std::string_view offset = s.substr(colon + 1, bracket - colon - 1);
+  uint64_t n = 0;
+  side.entry = isa::kSbufEntry;
+  if (place != "sbuf") {
+    if (place.substr(0, 1) != "t" || !parse_unsigned(place.substr(1), isa::kSbufEntry - 1, &n)) {
+      return false;
+    }
+    side.entry = static_cast<uint16_t>(n);
+  }
+  side.offset_register = isa::kNoRegister;
+  const size_t plus = offset.find("+r");
+  if (plus != std::string_view::npos) {
+    const std::string_view factors = offset.substr(plus + 2);
+    const size_t times = factors.find('*');
+    if (times == std::string_view::npos ||
+        !parse_unsigned(factors.substr(0, times), isa::kRegisters - 1, &n)) {
+      return false;
+    }
+    side.offset_register = static_cast<uint8_t>(n);
+    if (!parse_unsigned(factors.substr(times + 1), UINT32_MAX, &n)) return false;
+    side.scale = static_cast<uint32_t>(n);
+    offset = offset.substr(0, plus);
+  }
+  if (!known || !parse_unsigned(offset, UINT64_MAX, &side.offset)) return false;
+  std::vector<std::string_view> steps;
+  std::vector<std::string_view> counts;
+  if (!split_lists(s.substr(bracket), &steps, &counts) || steps.size() > 4) return false;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    int64_t step = 0;
+    if (!parse_signed(steps[i], INT32_MIN, INT32_MAX, &step) ||
+        !parse_unsigned(counts[i], UINT32_MAX, &n) || n == 0) {
+      return false;
+    }
+    side.step[i] = static_cast<int32_t>(step);
+    side.count[i] = static_cast<uint32_t>(n);
+  }
+  isa::pack(side, at);
+  return true;
+}
+
 // All operands of one statement by name.
 class Operands {
  public:
@@ -325,6 +382,8 @@ class Operands {
         return parse_affine(s, at(o));
       case isa::OperandType::kPattern:
         return parse_pattern(s, at(o));
+      case isa::OperandType::kSide:
+        return parse_side(s, at(o));
       case isa::OperandType::kValue: {
         const bool is_register = s[0] == 'r';
         int64_t v = 0;  // negative immediates in two's complement

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "arch/contract/address_map.h"
+#include "arch/contract/dge.h"
 #include "neff_loader/flow.h"
 #include "neff_loader/parse.h"
 
@@ -18,6 +19,35 @@ using contract::tpb::kPartitions;
 
 std::string where_of(const EngineProgram& p, uint32_t pc) {
   return p.instr_file + " record " + std::to_string(pc);
+}
+
+// The queue set of a transfer that the engine generates itself, and the tensors in the DGE table.
+void check_generated(const Context& c, const Subgraph& sg, const EngineProgram& p,
+                     const ProgramStep& step) {
+  const contract::dge::Transfer t = contract::dge::transfer_of(step.instruction);
+  const std::string where = where_of(p, step.pc);
+  if (t.queue == 0 || t.queue >= p.symbols.size()) {
+    return c.report.fail("B-04", where, "transfer names a symbol that the file does not have");
+  }
+  const std::string& name = p.symbol(t.queue);
+  const QueueSet* set = sg.find_queue(name);
+  if (set == nullptr || set->type != QueueType::kDynamic) {
+    return c.report.fail("E-20", where, "queue set " + name + " is not one of type dynamic");
+  }
+  if (set->num_queues != contract::kDmaPerNc) {
+    return c.report.fail("E-20", where,
+                         "queue set " + name + " has " + std::to_string(set->num_queues) +
+                             " queues; descriptors are generated for " +
+                             std::to_string(contract::kDmaPerNc));
+  }
+  const Variable* table = sg.dge_table();
+  const size_t entries = table == nullptr ? 0 : table->table_var_ids.size();
+  for (const isa::SideOperand* side : {t.src, t.dst}) {
+    if (side->entry == isa::kSbufEntry || side->entry < entries) continue;
+    c.report.fail("E-20", where,
+                  "transfer names tensor " + std::to_string(side->entry) + " of a dge-table of " +
+                      std::to_string(entries));
+  }
 }
 
 // Bytes from the first to behind the last element; negative steps are refused by the caller.
@@ -318,6 +348,7 @@ void check_references(const Context& c, Subgraph* sg) {
     if (!flow) return c.report.fail(flow.error());
     p.flow = std::move(*flow);
     for (const ProgramStep& step : p.steps) {
+      if (contract::dge::generates(step.instruction.opcode)) check_generated(c, *sg, p, step);
       if (step.instruction.opcode == Opcode::kPseudoTriggerCollective2)
         add_collective(c, p, step, sg);
       if (!c.report.ok()) return;

@@ -143,6 +143,22 @@ std::string pattern_text(const uint8_t* at) {
   return "[" + steps + "][" + counts + "]";
 }
 
+std::string side_text(const uint8_t* at) {
+  isa::SideOperand s{};
+  isa::unpack(at, &s);
+  std::string steps;
+  std::string counts;
+  for (size_t i = 0; i < 4 && s.count[i] != 0; ++i) {
+    steps += (i == 0 ? "" : ",") + std::to_string(s.step[i]);
+    counts += (i == 0 ? "" : ",") + std::to_string(s.count[i]);
+  }
+  const bool dynamic = s.offset_register != isa::kNoRegister;
+  return enum_name(isa::kDataTypeShortInfo, static_cast<uint8_t>(s.dtype)) + "@" +
+         (s.entry == isa::kSbufEntry ? "sbuf" : "t" + number(s.entry)) + ":" + number(s.offset) +
+         (dynamic ? "+r" + number(s.offset_register) + "*" + number(s.scale) : "") + "[" + steps +
+         "][" + counts + "]";
+}
+
 std::string write_text(const uint8_t* r) {
   const uint8_t size0 = r[56];
   const uint8_t size1 = r[57];
@@ -219,6 +235,8 @@ std::string operand_text(const uint8_t* records, const isa::OpOperands& op,
       return key + affine_text(at);
     case isa::OperandType::kPattern:
       return key + pattern_text(at);
+    case isa::OperandType::kSide:
+      return key + side_text(at);
     case isa::OperandType::kValue: {
       isa::Value v{};
       isa::unpack(at, &v);

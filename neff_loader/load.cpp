@@ -223,6 +223,18 @@ const Variable* Subgraph::find_variable(std::string_view name) const {
   return it != variables_by_name.end() && variables[*it].name == name ? &variables[*it] : nullptr;
 }
 
+const QueueSet* Subgraph::find_queue(std::string_view wanted) const {
+  const auto it = std::find_if(queues.begin(), queues.end(),
+                               [&](const QueueSet& q) { return q.name == wanted; });
+  return it != queues.end() ? &*it : nullptr;
+}
+
+const Variable* Subgraph::dge_table() const {
+  const auto it = std::find_if(variables.begin(), variables.end(),
+                               [](const Variable& v) { return v.type == VariableType::kDgeTable; });
+  return it != variables.end() ? &*it : nullptr;
+}
+
 const Variable* Subgraph::find_variable(uint32_t var_id) const {
   const auto it = std::lower_bound(variables.begin(), variables.end(), var_id,
                                    [](const Variable& v, uint32_t id) { return v.var_id < id; });

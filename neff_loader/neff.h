@@ -264,6 +264,9 @@ struct Subgraph {
   const Variable* find_variable(std::string_view name) const;
   const Variable* find_variable(uint32_t var_id) const;
   const EngineProgram* program(Engine engine) const;
+  const QueueSet* find_queue(std::string_view name) const;
+  // Of the tensors that engines generate transfers for: the first dge-table.
+  const Variable* dge_table() const;
 };
 
 struct TensorInfo {

@@ -207,6 +207,12 @@ class SystemcHardware final : public Hardware {
     report.add_count("notifications", now.notifications - old.notifications, "");
     report.add_count("dma_errors", now.dma_errors - old.dma_errors, "");
     report.add_count("bad_doorbells", now.bad_doorbells - old.bad_doorbells, "");
+    if (now.generated_transfers != 0) {
+      report.add_count("generated_transfers", now.generated_transfers - old.generated_transfers,
+                       "");
+      report.add_count("generated_descriptors",
+                       now.generated_descriptors - old.generated_descriptors, "");
+    }
     report.add_elided_bytes(now.elided_bytes - old.elided_bytes);
     report.add_elided("read of payload", now.elided_reads - old.elided_reads);
     counters_ = now;

@@ -20,6 +20,17 @@ hw::TimingParams timing_params(const config::Timing& timing) {
   params.dma_write_ack = timing.ps("dma.write_ack_ns");
   params.dma_buffer = timing.ps("dma.packet_overhead_ns");
   params.dma_burst_packets = timing.integer("dma.burst_packets");
+  params.dma_hwdge = timing.ps("dma.hwdge_ns");
+  params.dma_swdge_start_cycles = timing.integer("dma.swdge_start_cycles");
+  params.dma_swdge_cycles = timing.integer("dma.swdge_cycles_per_desc");
+  params.dma_t0 = timing.ps("dma.t0_ns");
+  params.dma_scattered_buffer = timing.ps("dma.scattered_buffer_ns");
+  const config::Ratio turned[2] = {timing.ratio("dma.transpose_hbm_factor"),
+                                   timing.ratio("dma.transpose_sbuf_factor")};
+  for (size_t i = 0; i < 2; ++i) {
+    params.dma_transpose_num[i] = turned[i].num;
+    params.dma_transpose_den[i] = turned[i].den;
+  }
 
   params.hbm_stack = config::scaled(timing.rate("hbm.stack_gbps"), timing.ratio("hbm.efficiency"));
   params.hbm_latency = timing.ps("hbm.latency_ns");

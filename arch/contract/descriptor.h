@@ -1,5 +1,6 @@
-// DMA descriptors. Layout of copies: spec/hw-registers.md 3.5. The compute form (metadata
-// descriptor, operation 0b011) is our decision, docs/hardware-contract.md 6.
+// DMA descriptors. Layout of copies: spec/hw-registers.md 3.5. The compute and transpose forms
+// (metadata descriptor, operations 0b011 and 0b100) and the mark of scattered buffers are our
+// decision, docs/hardware-contract.md 6.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,9 @@ constexpr uint32_t kWriteBarrier = 1u << 26;  // in w1
 constexpr uint32_t kOpMask = 0x03F0'0000;     // operation [25:23] and type [22:20] of w1
 constexpr uint32_t kOpCopy =
     0x0108'0003;  // operation 0b010, copy source data, first and last block
-constexpr uint32_t kOpCompute = 0x0188'0003;  // operation 0b011
+constexpr uint32_t kOpCompute = 0x0188'0003;    // operation 0b011
+constexpr uint32_t kOpTranspose = 0x0208'0003;  // operation 0b100
+constexpr uint32_t kScattered = 1u << 27;       // in w1: a row that was found through an index
 
 constexpr uint32_t length(uint32_t w0) {
   const uint32_t n = w0 & kLengthMask;
@@ -122,6 +125,22 @@ struct DmaCompute {
     constant_kind = static_cast<uint8_t>((low >> 13) & 3);
     copies = static_cast<uint8_t>(((low >> 15) & 3) + 1);
     constant_bits = static_cast<uint32_t>(d.address >> 32);
+  }
+};
+
+// Contents of the metadata descriptor that opens a transpose packet: FIRST | kMeta, length 0,
+// operation word kOpTranspose. The sources that follow are one matrix of so many rows, row by row;
+// the S2M descriptors take it column by column.
+struct DmaTranspose {
+  uint32_t rows = 1;
+  uint8_t element_bytes = 2;  // 2 or 4
+
+  constexpr Descriptor pack(uint32_t ring_id) const {
+    return {desc::kFirst | desc::kMeta | ring_id << desc::kRingIdShift, desc::kOpTranspose,
+            static_cast<uint64_t>(rows) << 32 | element_bytes};
+  }
+  static constexpr DmaTranspose unpack(const Descriptor& d) {
+    return {static_cast<uint32_t>(d.address >> 32), static_cast<uint8_t>(d.address)};
   }
 };
 

@@ -15,6 +15,9 @@ enum class EngineError : uint32_t {
   kBadPc = 3,           // pc outside the program; info = pc
   kBadOperand = 4,      // access pattern outside SBUF or PSUM, bad dtype; info = operand number
   kBusError = 5,        // a store or fetch hit no target; info = low address bits
+  // Of transfers that the engine generates (docs/hardware-contract.md 3).
+  kOutOfBounds = 6,  // info = side (0 dst, 1 src) in bits 31:24, row of the index in the rest
+  kBadQueue = 7,     // not set up for it; info = queue
 };
 
 enum class CcStatus : uint32_t {

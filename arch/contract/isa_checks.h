@@ -334,6 +334,60 @@ constexpr DecodeError check_operands(const RegisterStore& t) {
   return when(is_register_cell(t.dst, t.partitions));
 }
 
+// Sides of generated transfers. Elements of the destination have a place each; hardware moves bytes
+// as they are (spec/engine-isa.md 10.1).
+constexpr bool has_places(const SideOperand& dst) {
+  for (unsigned i = 0; i < rank_of(dst); ++i) {
+    if (dst.count[i] > 1 && dst.step[i] == 0) return false;
+  }
+  return true;
+}
+constexpr bool moves(DgeMode mode, DgeOp op, const SideOperand& dst, const SideOperand& src) {
+  const bool as_it_is = src.dtype == dst.dtype;
+  return has_places(dst) && element_count(src) == element_count(dst) &&
+         (as_it_is || (mode == DgeMode::kSwdge && op == DgeOp::kNone)) &&
+         (op == DgeOp::kNone || mode == DgeMode::kSwdge);
+}
+constexpr DecodeError check_operands(const DmaMemcpy& t) {
+  return when(moves(t.mode, t.op, t.dst, t.src));
+}
+constexpr DecodeError check_operands(const DmaIndirect& t) {
+  const SideOperand& indexed = t.direction == DgeDirection::kGather ? t.src : t.dst;
+  const bool index = t.index.dtype == DataType::kUint32 || t.index.dtype == DataType::kInt32;
+  return when(t.mode == DgeMode::kSwdge && moves(t.mode, t.op, t.dst, t.src) && index &&
+              t.index.memory == Memory::kSbuf && indexed.entry != kSbufEntry &&
+              rows_of(indexed) == t.rows);
+}
+// The first and the last axis change places.
+constexpr bool transposed(const SideOperand& dst, const SideOperand& src) {
+  const unsigned rank = rank_of(src);
+  if (rank < 2 || rank_of(dst) != rank || !has_places(dst)) return false;
+  bool alike = dst.count[0] == src.count[rank - 1] && dst.count[rank - 1] == src.count[0];
+  for (unsigned i = 1; i + 1 < rank; ++i) alike = alike && dst.count[i] == src.count[i];
+  constexpr uint32_t kMostColumns = 128;
+  return alike && src.dtype == dst.dtype && data_type_bytes(src.dtype) == 2 &&
+         dst.entry == kSbufEntry && src.count[0] <= kMostColumns && src.step[0] == 2 &&
+         dst.step[0] == 2;
+}
+constexpr DecodeError check_operands(const DmaTranspose& t) {
+  const unsigned rank = rank_of(t.src);
+  const uint32_t first = rows_of(t.src);
+  const bool power = first == 1 || first == 2 || first == 4 || first == 8 || first == 16;
+  const bool shape = rank == 2 ? first == 16 : power && first * uint64_t{t.src.count[1]} % 16 == 0;
+  return when(t.mode == DgeMode::kHwdge && transposed(t.dst, t.src) && shape);
+}
+constexpr DecodeError check_operands(const DmaGatherTranspose& t) {
+  const unsigned rank = rank_of(t.src);
+  const uint32_t n = rows_of(t.src);
+  const uint64_t columns = element_count(t.index);
+  const bool index = t.index.dtype == DataType::kUint32 && t.index.memory == Memory::kSbuf &&
+                     t.rows % 16 == 0 && (columns == 1 || t.rows == kPartitions) &&
+                     columns * t.rows >= n;
+  const bool middle = rank < 4 || t.src.count[1] == 1 || t.src.count[2] == 1;
+  return when(t.mode == DgeMode::kSwdge && transposed(t.dst, t.src) && index && middle &&
+              n % 16 == 0 && t.src.entry != kSbufEntry);
+}
+
 // Operands of some kinds are zero in the others.
 constexpr DecodeError check_operands(const PseudoTriggerCollective2& c) {
   const CollectiveType t = c.ctype;

@@ -147,6 +147,41 @@ constexpr uint64_t element_count(const AffineOperand& a) {
   return n;
 }
 
+// One side of a transfer whose descriptors an engine has made while it runs. Element (i0..i3) lies
+// at base + offset + value of offset_register * scale + sum(step[j] * i[j]), all in bytes;
+// dimension 0 varies fastest. The base is that of an entry of the DGE table (spec/neff.md 3.12), or
+// of the own SBUF, where an offset is partition * tpb::kPartitionStride + byte (spec/neff.md 3.7).
+struct SideOperand {
+  uint64_t offset;
+  DataType dtype;
+  uint8_t offset_register;  // kNoRegister: the offset is all
+  uint16_t entry;           // kSbufEntry, or of the table
+  uint32_t scale;           // bytes per unit of the register; 0 without one
+  int32_t step[4];
+  uint32_t count[4];  // present dimensions first, 0: absent
+};
+constexpr uint16_t kSbufEntry = 0xFFFF;
+
+constexpr unsigned rank_of(const SideOperand& s) {
+  unsigned n = 0;
+  while (n < 4 && s.count[n] != 0) ++n;
+  return n;
+}
+// Of its outermost dimension, the first axis.
+constexpr uint32_t rows_of(const SideOperand& s) {
+  return s.count[rank_of(s) - 1];
+}
+// At most kMostSideElements, once it has been unpacked.
+constexpr uint64_t kMostSideElements = 1ull << 32;
+constexpr uint64_t element_count(const SideOperand& s) {
+  uint64_t n = 1;
+  for (const uint32_t count : s.count) {
+    if (count != 0 && n > kMostSideElements / count) return kMostSideElements + 1;
+    n *= count == 0 ? 1u : count;
+  }
+  return n;
+}
+
 // How an instruction uses a tensor.
 enum class Access : uint8_t { kRead, kWrite, kUpdate };
 
@@ -347,6 +382,36 @@ constexpr void pack(const AffineOperand& in, uint8_t* p) {
   for (size_t i = 0; i < 4; ++i) {
     store32(p + 8 + 4 * i, static_cast<uint32_t>(in.step[i]));
     store16(p + 24 + 2 * i, in.count[i]);
+  }
+}
+
+// 48 bytes: offset, dtype, register, entry, scale, four steps, four counts.
+constexpr bool unpack(const uint8_t* p, SideOperand* out) {
+  out->offset = load64(p);
+  out->dtype = static_cast<DataType>(p[8]);
+  out->offset_register = p[9];
+  out->entry = load16(p + 10);
+  out->scale = load32(p + 12);
+  bool absent = false;
+  for (size_t i = 0; i < 4; ++i) {
+    out->step[i] = static_cast<int32_t>(load32(p + 16 + 4 * i));
+    out->count[i] = load32(p + 32 + 4 * i);
+    if (out->count[i] == 0 ? (i == 0 || out->step[i] != 0) : absent) return false;
+    absent = out->count[i] == 0;
+  }
+  const bool dynamic = out->offset_register != kNoRegister;
+  return data_type_bytes(out->dtype) != 0 && (!dynamic || out->offset_register < kRegisters) &&
+         (dynamic || out->scale == 0) && element_count(*out) <= kMostSideElements;
+}
+constexpr void pack(const SideOperand& in, uint8_t* p) {
+  store64(p, in.offset);
+  p[8] = static_cast<uint8_t>(in.dtype);
+  p[9] = in.offset_register;
+  store16(p + 10, in.entry);
+  store32(p + 12, in.scale);
+  for (size_t i = 0; i < 4; ++i) {
+    store32(p + 16 + 4 * i, static_cast<uint32_t>(in.step[i]));
+    store32(p + 32 + 4 * i, in.count[i]);
   }
 }
 

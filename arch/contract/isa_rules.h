@@ -74,6 +74,13 @@ constexpr bool executes(const Matmul& t, Gen gen) {
          ((t.double_row == 0 && t.transpose == 0) || gen != Gen::kV2);
 }
 
+// Hardware generates descriptors from v3 on, behind the Scalar and the Sync engine; so do indirect
+// addresses, which GpSimd resolves (spec/engine-isa.md 8.2).
+constexpr bool generates(DgeMode mode, Engine engine, Gen gen) {
+  return mode == DgeMode::kSwdge ? engine == Engine::kPool
+                                 : engine != Engine::kPool && gen != Gen::kV2;
+}
+
 }  // namespace detail
 
 // `in` as decoded, on an engine that its opcode runs on.
@@ -119,6 +126,13 @@ constexpr bool executes(const Instruction& in, Engine engine, Gen gen) {
       return detail::has_state(engine, gen, element_count(o.rand_get_state.dst));
     case Opcode::kRandSetState:
       return detail::has_state(engine, gen, element_count(o.rand_set_state.src));
+    case Opcode::kDmaMemcpy:
+      return detail::generates(o.dma_memcpy.mode, engine, gen);
+    case Opcode::kDmaTranspose:
+      return detail::generates(o.dma_transpose.mode, engine, gen);
+    case Opcode::kDmaIndirect:
+    case Opcode::kDmaGatherTranspose:
+      return gen != Gen::kV2;
     default:
       return true;
   }

@@ -34,6 +34,7 @@ enum class OperandType : uint8_t {
   kScalar,
   kAffine,
   kPattern,
+  kSide,
 };
 
 enum class TextForm : uint8_t {

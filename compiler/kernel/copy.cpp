@@ -30,6 +30,21 @@ std::vector<ByteDim> byte_dims(const std::vector<Dim>& dims, int64_t element, in
 
 }  // namespace
 
+// False: it has more dimensions than a pattern.
+bool Program::pattern(const View& v, neff::AccessPattern* p) const {
+  const bool on_chip = v.space_ == Space::kSbuf;
+  const int64_t pitch = on_chip ? static_cast<int64_t>(neff::kPartitionPitch) : 0;
+  const std::vector<ByteDim> dims = byte_dims(v.dims_, bytes_of(v.dtype_), pitch);
+  if (dims.size() > neff::AccessPattern::kMaxDims) return false;
+  p->offset = v.offset_ + (on_chip ? v.start_partition_ * pitch : 0);
+  p->dims = static_cast<unsigned>(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i) {
+    p->sizes[i] = dims[i].count;
+    p->steps[i] = dims[i].step;
+  }
+  return true;
+}
+
 // A side that has too many dimensions is cut along the outermost one, if the other side has it too.
 bool Program::lower(const Call& call, const View& dst, const View& src, Copy* copy) {
   const std::string what = std::string(call.name) + ": ";
@@ -44,21 +59,8 @@ bool Program::lower(const Call& call, const View& dst, const View& src, Copy* co
              " elements, src (" + describe(src) + ") has " + std::to_string(src.elements()));
     return false;
   }
-  const auto side = [](const View& v, neff::AccessPattern* p) {
-    const bool on_chip = v.space_ == Space::kSbuf;
-    const int64_t pitch = on_chip ? static_cast<int64_t>(neff::kPartitionPitch) : 0;
-    const std::vector<ByteDim> dims = byte_dims(v.dims_, bytes_of(v.dtype_), pitch);
-    if (dims.size() > neff::AccessPattern::kMaxDims) return false;
-    p->offset = v.offset_ + (on_chip ? v.start_partition_ * pitch : 0);
-    p->dims = static_cast<unsigned>(dims.size());
-    for (size_t i = 0; i < dims.size(); ++i) {
-      p->sizes[i] = dims[i].count;
-      p->steps[i] = dims[i].step;
-    }
-    return true;
-  };
   Copy::Part part;
-  if (side(src, &part.from) && side(dst, &part.to)) {
+  if (pattern(src, &part.from) && pattern(dst, &part.to)) {
     for (unsigned i = 0; i < part.to.dims; ++i) {
       if (part.to.steps[i] != 0) continue;
       fail(base::Fault::kUsage, call.at, what + "dst is broadcast: its elements have one place");

@@ -25,8 +25,8 @@
 // queue set in turn: a semaphore is used again only when its last transfer is known to be complete,
 // so that its value says of every queue that it is through. They are all back at 0 at the end.
 //
-// Missing: loops and branches of sequencers, dynamic addresses, reductions by DMA, collectives, two
-// cores.
+// Missing: loops and branches of sequencers, dynamic addresses of compute instructions,
+// collectives, two cores.
 #pragma once
 
 #include <memory>
@@ -61,6 +61,32 @@ struct Affine {
   int32_t offset = 0;
   int32_t multiplier = 0;
   std::vector<int32_t> steps;
+};
+
+// How a transfer is made (docs/kernels.md). kStatic: descriptors are written when the file is
+// loaded, the engine only starts them. kHardware: by a block behind the Scalar or the Sync engine,
+// on v3 and later, bytes as they are. kSoftware: by GpSimd, which also converts, adds and follows
+// indices.
+enum class Generate : uint8_t { kStatic = 0, kHardware = 1, kSoftware = 2 };
+
+struct Transfer {
+  Engine engine = Engine::kAuto;  // who starts or makes it: Sync, or GpSimd for kSoftware
+  Generate generate = Generate::kStatic;
+  bool accumulate = false;  // dst += src; not kHardware
+  // Generated only: what lies outside of its tensor is left out instead of an error of the
+  // execution.
+  bool skip = false;
+  // Generated only: the side in HBM (src, if both are) begins further on, by the number in a
+  // register of the engine times the distance of neighbours in dimension `dim`.
+  int offset_register = -1;
+  size_t dim = 0;
+};
+
+// What becomes of the sources of dma_compute: their sum, each times its scale, or the least or
+// largest of them, element by element, in float32.
+struct Fold {
+  Op op = Op::kAdd;            // kAdd, kMin, kMax
+  std::vector<double> scales;  // of kAdd, one per source; empty: all 1
 };
 
 class __attribute__((visibility("default"))) Kernel {
@@ -103,6 +129,28 @@ class __attribute__((visibility("default"))) Kernel {
              Location at = Location::here());
   void dma_copy(const View& dst, const View& src, Engine trigger = Engine::kSync,
                 Location at = Location::here());
+
+  void dma_copy(const View& dst, const View& src, const Transfer& how,
+                Location at = Location::here());
+  // Row by row of a tensor in HBM: dst[p] = tensor[index[p]], and tensor[index[p]] = src[p], with
+  // one uint32 or int32 index in each partition. By GpSimd, on v3 and later. With `accumulate` rows
+  // are added; those of store_rows that share an index need `repeated`.
+  void load_rows(const View& dst, const View& tensor, const View& index, const Transfer& how = {},
+                 Location at = Location::here());
+  void store_rows(const View& tensor, const View& src, const View& index, const Transfer& how = {},
+                  bool repeated = false, Location at = Location::here());
+  // The first and the last dimension of src change places on the way to dst: types of 2 and 4
+  // bytes. kHardware, on v3 and later: to a tile, 2 bytes, a multiple of 16 rows, up to 128
+  // columns.
+  void dma_transpose(const View& dst, const View& src, const Transfer& how = {},
+                     Location at = Location::here());
+  // The same of rows that an index names: dst[c, i] = tensor[index[i], c], for each of the index's
+  // elements, column by column. By GpSimd.
+  void load_rows_transposed(const View& dst, const View& tensor, const View& index,
+                            const Transfer& how = {}, Location at = Location::here());
+  // dst = fold of up to 16 sources of one type.
+  void dma_compute(const View& dst, const std::vector<View>& srcs, const Fold& fold = {},
+                   Engine trigger = Engine::kSync, Location at = Location::here());
 
   // ---- Compute (spec/engine-isa.md 10) ----
   void tensor_tensor(const View& dst, const View& a, const View& b, Op op,

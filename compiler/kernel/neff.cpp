@@ -2,8 +2,10 @@
 // definitions (spec/neff.md 2.6), transfers (spec/neff.md 3.2) and where each instruction comes
 // from.
 #include <algorithm>
+#include <cstring>
 #include <map>
 
+#include "arch/contract/dge.h"
 #include "arch/contract/isa_file.h"
 #include "base/json.h"
 #include "compiler/kernel/program.h"
@@ -112,6 +114,11 @@ class EngineFile {
       uint32_t& queue = in.operands.pseudo_dma_trigger.queue;
       queue = symbol(program_.queues[queue].name);
     }
+    if (contract::dge::generates(in.opcode)) {
+      const uint32_t set = contract::dge::transfer_of(in).queue;
+      contract::dge::set_queue(&in, symbol(program_.queues[set].name));
+      contract::dge::set_semaphore(&in, Signals::transfer_semaphore(entry.event));
+    }
     append(in);
   }
 
@@ -176,7 +183,7 @@ const char* usage_name(Usage usage) {
 }
 
 Json variables(const Program& program) {
-  Json out = {{"SB", {{"type", "state-buffer"}, {"var_id", 0}, {"size", neff::kPsumBase}}}};
+  Json out = {{kStateBuffer, {{"type", "state-buffer"}, {"var_id", 0}, {"size", neff::kPsumBase}}}};
   uint32_t id = 1;
   for (const Tensor& t : program.tensors) {
     Json v = {{"type", usage_name(t.usage)}, {"var_id", id}, {"size", t.bytes}};
@@ -188,6 +195,14 @@ Json variables(const Program& program) {
     out[t.name] = v;
     ++id;
   }
+  if (!program.table.empty()) {
+    Json list = Json::array();
+    for (const uint32_t tensor : program.table) list.push_back(tensor + 1);
+    out[kDgeTable] = {{"type", "dge-table"},
+                      {"var_id", id},
+                      {"size", contract::dge::kEntryBytes * program.table.size()},
+                      {"list", std::move(list)}};
+  }
   return out;
 }
 
@@ -195,8 +210,7 @@ Json queue_sets(const Program& program) {
   Json out = Json::object();
   for (const QueueSet& q : program.queues) {
     Json semaphores = Json::array();
-    const uint32_t used =
-        std::min<uint32_t>(Order::kWindow, static_cast<uint32_t>(q.copies.size()));
+    const uint32_t used = std::min<uint32_t>(Order::kWindow, q.transfers());
     for (uint32_t n = 1; n <= used; ++n) {
       semaphores.push_back(Signals::transfer_semaphore({q.agent, n}));
     }
@@ -224,10 +238,25 @@ Json transfers(const Program& program, uint32_t engine) {
       const Copy& copy = q.copies[n - 1];
       Json parts = Json::array();
       for (const Copy::Part& part : copy.parts) {
-        Json desc = {{"op", copy.from_dtype == copy.to_dtype ? "copy" : "cast"}};
-        add_side("from", copy.from, part.from, &desc);
+        const bool folds = !copy.sources.empty();
+        Json desc = {{"op", copy.op != nullptr                 ? copy.op
+                            : copy.from_dtype == copy.to_dtype ? "copy"
+                                                               : "cast"}};
+        if (!folds) add_side("from", copy.from, part.from, &desc);
+        for (const Copy::Source& source : copy.sources) {
+          Json each = {{"from_dtype", neff::to_string(data_type(copy.from_dtype))}};
+          add_side("from", source.variable, source.pattern, &each);
+          if (std::strcmp(copy.op, "fma") == 0) each["scale"] = source.scale;
+          desc["from_arr"].push_back(std::move(each));
+        }
         add_side("to", copy.to, part.to, &desc);
-        if (copy.from_dtype != copy.to_dtype) {
+        if (copy.shape[0] != 0) {
+          desc["transpose_shape"] = copy.shape;
+          desc["transpose_element_size"] = bytes_of(copy.from_dtype);
+        }
+        if (folds) {
+          desc["to_dtype"] = neff::to_string(data_type(copy.to_dtype));
+        } else if (copy.from_dtype != copy.to_dtype) {
           desc["from_dtype"] = neff::to_string(data_type(copy.from_dtype));
           desc["to_dtype"] = neff::to_string(data_type(copy.to_dtype));
         }

@@ -24,10 +24,9 @@ int64_t sbuf_bytes(Generation generation) {
 }
 
 constexpr int64_t kPsumBytes = contract::tpb::kPsumPartitionBytes;
-constexpr int64_t kPsumBank = 2048;         // spec/engine-isa.md 2
-constexpr int64_t kMostElements = 65536;    // spec/engine-isa.md 3 rule 5
-constexpr size_t kMostDims = 4;             // spec/engine-isa.md 3 rule 3
-constexpr const char* kStateBuffer = "SB";  // the variable of the chip's memory
+constexpr int64_t kPsumBank = 2048;       // spec/engine-isa.md 2
+constexpr int64_t kMostElements = 65536;  // spec/engine-isa.md 3 rule 5
+constexpr size_t kMostDims = 4;           // spec/engine-isa.md 3 rule 3
 
 // Memories of footprints: HBM tensors from kFirstTensor on.
 constexpr uint64_t kSbufMemory = 0;
@@ -105,7 +104,7 @@ Program::Program(Kernel::Params given)
     : params(std::move(given)),
       sbuf("SBUF", sbuf_bytes(params.generation), 0),
       psum("PSUM", kPsumBytes, kPsumBank),
-      names_{kStateBuffer} {
+      names_{kStateBuffer, kDgeTable} {
   if (params.dma_engines < 1 || params.dma_engines > kMostDmaEngines) {
     fail(base::Fault::kUsage, {},
          "transfers over " + std::to_string(params.dma_engines) + " DMA engines; a core has " +
@@ -414,7 +413,7 @@ void Program::add(const Call& call, uint32_t engine, const isa::Instruction& ins
   entries.push_back({instruction, engine, begin_call(call), step.event, std::move(step.waits)});
 }
 
-QueueSet* Program::queue_set(uint32_t engine, const View& dst, const View& src) {
+QueueSet* Program::queue_set(const Call& call, uint32_t engine, const View& dst, const View& src) {
   const auto io = [&](const View& v, Usage usage) {
     return v.space_ == Space::kHbm && tensors[v.buffer_].usage == usage;
   };
@@ -425,8 +424,52 @@ QueueSet* Program::queue_set(uint32_t engine, const View& dst, const View& src) 
   std::string name = std::string("q") + engine_name(engine) + type + "0";
   name[1 + std::strlen(engine_name(engine))] =
       static_cast<char>(std::toupper(static_cast<unsigned char>(type[0])));
-  queues.push_back({std::move(name), type, engine, order_.add_agent(), {}});
+  QueueSet set;
+  set.name = std::move(name);
+  set.type = type;
+  set.engine = engine;
+  return add_queue_set(std::move(set), call);
+}
+
+// Null, with an error, if there are too many.
+QueueSet* Program::add_queue_set(QueueSet set, const Call& call) {
+  if (queues.size() >= kMostQueueSets) {
+    fail(base::Fault::kResource, call.at,
+         std::string(call.name) + ": more than " + std::to_string(kMostQueueSets) +
+             " combinations of triggering engine and direction");
+    return nullptr;
+  }
+  set.agent = order_.add_agent();
+  queues.push_back(std::move(set));
   return &queues.back();
+}
+
+void Program::record(const Call& call, uint32_t engine, QueueSet* queue, const isa::Instruction& in,
+                     const std::vector<MemoryAccess>& accesses) {
+  Order::Step step = order_.transfer(engine, queue->agent, accesses);
+  entries.push_back({in, engine, begin_call(call), step.event, std::move(step.waits)});
+}
+
+// Otherwise what comes out is undefined (spec/neff.md 3.4).
+bool Program::apart(const Call& call, const View& dst, const View& src) {
+  if (!may_overlap(footprint(dst), footprint(src))) return true;
+  fail(base::Fault::kUsage, call.at,
+       std::string(call.name) + ": dst (" + describe(dst) + ") and src (" + describe(src) +
+           ") overlap");
+  return false;
+}
+
+// A transfer of static descriptors.
+void Program::trigger(const Call& call, const View& dst, const View& src, uint32_t engine,
+                      Copy copy, const std::vector<MemoryAccess>& accesses) {
+  QueueSet* queue = queue_set(call, engine, dst, src);
+  if (queue == nullptr) return;
+  queue->copies.push_back(std::move(copy));
+  isa::Instruction in{};
+  in.opcode = isa::Opcode::kPseudoDmaTrigger;
+  in.operands.pseudo_dma_trigger = {static_cast<uint32_t>(queue - queues.data()),
+                                    static_cast<uint32_t>(queue->copies.size()), 0};
+  record(call, engine, queue, in, accesses);
 }
 
 void Program::add_copy(const Call& call, const View& dst, const View& src, uint32_t engine) {
@@ -434,33 +477,14 @@ void Program::add_copy(const Call& call, const View& dst, const View& src, uint3
   Copy copy;
   copy.from_dtype = src.dtype_;
   copy.to_dtype = dst.dtype_;
-  copy.from = src.space_ == Space::kHbm ? tensors[src.buffer_].name : kStateBuffer;
-  copy.to = dst.space_ == Space::kHbm ? tensors[dst.buffer_].name : kStateBuffer;
-  if (!lower(call, dst, src, &copy)) return;
-  if (may_overlap(footprint(dst), footprint(src))) {  // undefined (spec/neff.md 3.4)
-    fail(base::Fault::kUsage, call.at,
-         std::string(call.name) + ": dst (" + describe(dst) + ") and src (" + describe(src) +
-             ") overlap");
-    return;
-  }
-  QueueSet* queue = queue_set(engine, dst, src);
-  if (queues.size() > kMostQueueSets) {
-    fail(base::Fault::kResource, call.at,
-         std::string(call.name) + ": more than " + std::to_string(kMostQueueSets) +
-             " combinations of triggering engine and direction");
-    return;
-  }
-  queue->copies.push_back(std::move(copy));
+  copy.from = variable(src);
+  copy.to = variable(dst);
+  if (!lower(call, dst, src, &copy) || !apart(call, dst, src)) return;
   std::vector<MemoryAccess> accesses{{footprint(dst), true}};
   if (src.space_ != Space::kHbm || changes(tensors[src.buffer_])) {
     accesses.push_back({footprint(src), false});
   }
-  isa::Instruction trigger{};
-  trigger.opcode = isa::Opcode::kPseudoDmaTrigger;
-  trigger.operands.pseudo_dma_trigger = {static_cast<uint32_t>(queue - queues.data()),
-                                         static_cast<uint32_t>(queue->copies.size()), 0};
-  Order::Step step = order_.transfer(engine, queue->agent, accesses);
-  entries.push_back({trigger, engine, begin_call(call), step.event, std::move(step.waits)});
+  trigger(call, dst, src, engine, std::move(copy), accesses);
 }
 
 // Every engine ends with a DRAIN that Sync waits for, as it does for the transfers; then nobody

@@ -2,6 +2,7 @@
 // and transfers with their order. Internal to this room; kernel.h is its face.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,6 +19,11 @@
 namespace kernel {
 
 namespace isa = contract::isa;
+
+// Variables that no tensor may be called: the chip's memory, and the table of tensors that
+// generated transfers name.
+constexpr const char* kStateBuffer = "SB";
+constexpr const char* kDgeTable = "DGE";
 
 enum class Usage : uint8_t { kInput, kOutput, kConstant, kScratch };
 
@@ -37,11 +43,20 @@ struct Copy {
     neff::AccessPattern from;
     neff::AccessPattern to;
   };
+  // In place of `from`: one of the sources of a fold.
+  struct Source {
+    std::string variable;
+    double scale = 1;
+    neff::AccessPattern pattern;
+  };
   std::string from;  // variables
   std::string to;
   DType from_dtype = DType::kFloat32;
   DType to_dtype = DType::kFloat32;
-  std::vector<Part> parts;
+  std::vector<Part> parts;   // one of a fold, whose `from` is empty
+  const char* op = nullptr;  // null: a copy or a conversion
+  std::vector<Source> sources;
+  std::array<int64_t, 4> shape{};  // of a transposition
 };
 
 struct QueueSet {
@@ -49,7 +64,10 @@ struct QueueSet {
   const char* type = "data";  // spec/neff.md 2.6.2
   uint32_t engine = 0;
   uint32_t agent = 0;
+  bool store = false;        // of generated transfers: to HBM
   std::vector<Copy> copies;  // in the order of their triggers
+  uint32_t generated = 0;    // transfers of a set of type dynamic
+  uint32_t transfers() const { return static_cast<uint32_t>(copies.size()) + generated; }
 };
 
 // An instruction of an engine in the order of calls; the trigger of a transfer too.
@@ -106,6 +124,19 @@ class Program {
   // ---- Recording ----
   void add(const Call& call, uint32_t engine, const isa::Instruction& instruction);
   void add_copy(const Call& call, const View& dst, const View& src, uint32_t engine);
+  void add_fold(const Call& call, const View& dst, const std::vector<View>& srcs, const Fold& fold,
+                uint32_t engine);
+  void add_transpose(const Call& call, const View& dst, const View& src, uint32_t engine);
+  // `index`: of rows of src, or of dst if `scatter`; null: none.
+  struct Generated {
+    const View& dst;
+    const View& src;
+    const View* index = nullptr;
+    bool scatter = false;
+    bool ordered = false;
+    bool transpose = false;
+  };
+  void add_generated(const Call& call, const Generated& what, const Transfer& how);
   // Nothing but the end of the engines, and clean semaphores.
   void close(Location at);
 
@@ -117,6 +148,7 @@ class Program {
   std::vector<Call> calls;
   std::vector<Entry> entries;
   std::vector<QueueSet> queues;
+  std::vector<uint32_t> table;  // tensors that generated transfers name
   // In the tensor engine's array, by first row and column of their tile.
   struct Weights {
     int64_t rows = 0;
@@ -130,7 +162,20 @@ class Program {
   bool alive(const View& view) const;
   std::string describe(const View& view) const;
   Footprint footprint(const View& view) const;
-  QueueSet* queue_set(uint32_t engine, const View& dst, const View& src);
+  QueueSet* queue_set(const Call& call, uint32_t engine, const View& dst, const View& src);
+  QueueSet* add_queue_set(QueueSet set, const Call& call);
+  bool pattern(const View& view, neff::AccessPattern* p) const;
+  isa::SideOperand side(const Call& call, const char* name, const View& view, bool rows_apart,
+                        bool merge);
+  isa::Instruction generated(const Call& call, const Generated& what, const Transfer& how);
+  std::string variable(const View& view) const {
+    return view.space_ == Space::kHbm ? tensors[view.buffer_].name : kStateBuffer;
+  }
+  bool apart(const Call& call, const View& dst, const View& src);
+  void trigger(const Call& call, const View& dst, const View& src, uint32_t engine, Copy copy,
+               const std::vector<MemoryAccess>& accesses);
+  void record(const Call& call, uint32_t engine, QueueSet* queue, const isa::Instruction& in,
+              const std::vector<MemoryAccess>& accesses);
   uint64_t memory_of(const Tensor& tensor);
   bool changes(const Tensor& tensor) const;
   uint32_t begin_call(const Call& call);

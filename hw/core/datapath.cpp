@@ -156,4 +156,23 @@ bool Datapath::store(const isa::RegisterStore& o, const TensorExtent& extent,
   return true;
 }
 
+bool Datapath::read_index(const isa::TensorOperand& index, const TensorBox& box,
+                          std::vector<uint32_t>* to) const {
+  TensorAccess access(index, box, memory(index.memory));
+  if (!access.open()) return false;
+  const size_t columns = access.elements();
+  to->resize(columns * box.partitions);
+  std::vector<uint32_t> lane(columns);
+  bool elided = false;
+  for (uint32_t p = 0; p < box.partitions; ++p) {
+    access.read(p, lane.data());
+    for (size_t c = 0; c < columns; ++c) (*to)[c * box.partitions + p] = lane[c];
+    const uint64_t at = (uint64_t{box.first_partition} + p) * tpb::kPartitionStride + box.begin;
+    elided = elided || (params_.timing_only &&
+                        memory(index.memory).elided().overlaps(at, box.end - box.begin));
+  }
+  counters_.elided_reads += elided ? 1 : 0;
+  return true;
+}
+
 }  // namespace hw

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "arch/contract/engine.h"
 #include "contract/isa_types.h"
@@ -62,6 +63,9 @@ class Datapath {
             uint32_t* value) const;
   bool store(const contract::isa::RegisterStore& o, const TensorExtent& extent,
              uint32_t value) const;
+  // The elements of an index in SBUF, column by column; false: the host has no memory.
+  bool read_index(const contract::isa::TensorOperand& index, const TensorBox& box,
+                  std::vector<uint32_t>* to) const;
   // Accumulators and weights are cleared.
   void reset();
 

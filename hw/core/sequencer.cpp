@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "arch/contract/dge.h"
 #include "arch/contract/isa.h"
 #include "arch/contract/isa_rules.h"
 #include "contract/isa_codec.h"
@@ -91,6 +92,10 @@ const char* to_string(EngineError error) {
       return "bad operand";
     case EngineError::kBusError:
       return "bus error";
+    case EngineError::kOutOfBounds:
+      return "transfer out of bounds";
+    case EngineError::kBadQueue:
+      return "queue not set up";
   }
   return "unknown";
 }
@@ -124,9 +129,10 @@ bool is_silent(const isa::Instruction& i) {
          !i.trace();
 }
 
-// Control instructions with a tensor of one element.
+// Control instructions with a tensor.
 bool uses_memory(Opcode op) {
-  return op == Opcode::kRegisterLoad || op == Opcode::kRegisterStore;
+  return op == Opcode::kRegisterLoad || op == Opcode::kRegisterStore ||
+         op == Opcode::kDmaIndirect || op == Opcode::kDmaGatherTranspose;
 }
 
 bool has_completion(const isa::Instruction& i, bool trace_all) {
@@ -156,6 +162,8 @@ Sequencer::Sequencer(const Params& params, const SequencerContext& context,
       array_(timing_),
       datapath_({params.gen, params.engine, params.nc, params.timing_only, params.real_bytes},
                 context.fabric, context.counters),
+      generator_(context.fabric, params.nc),
+      dge_(context.fabric, params.nc, timing),
       gen_(params.gen),
       engine_(params.engine),
       component_(params.component),
@@ -255,7 +263,7 @@ void Sequencer::reset() {
   halt_requested_ = false;
   looping_ = false;
   anchor_pc_ = kNowhere;
-  last_done_ = last_read_ = 0;
+  last_done_ = last_read_ = computes_until_ = 0;
   in_flight_.clear();
   reads_.clear();
   completions_.clear();
@@ -263,6 +271,7 @@ void Sequencer::reset() {
   table_ = isa::ActFunction::kCopy;
   array_.reset();
   datapath_.reset();
+  dge_.reset();
   fetched_.clear();
 }
 
@@ -299,6 +308,8 @@ void Sequencer::on_event(const EventKey& /*key*/, uint32_t tag, uint64_t argumen
       if (done.trace) notify(contract::NqType::kTrace, done.opcode, done.debug_id, done.pc, 0);
       return;
     }
+    case kGenerated:
+      return submit_generated();
     default:
       return;
   }
@@ -406,6 +417,10 @@ void Sequencer::issue() {
 
 void Sequencer::begin() {
   if (halt_requested_) return stop(EngineStatus::kHalted);
+  if (computes_until_ > context_.queue.now() && !contract::dge::generates(current_.opcode)) {
+    path_.advance(own(), computes_until_);
+    return schedule(computes_until_, kBegin);
+  }
   if (wait_.cond != isa::WaitCond::kNone) {
     // Also after a wake-up: another engine may have taken the value meanwhile.
     if (!context_.semaphores.satisfied(wait_)) {
@@ -421,7 +436,8 @@ void Sequencer::begin() {
   if (computes(current_.opcode)) return begin_tensor();
   if (uses_memory(current_.opcode)) {
     const int bad = datapath_.resolve(current_, registers_, &cell_);
-    if (bad >= 0) return fail(EngineError::kBadOperand, static_cast<uint32_t>(bad));
+    const uint32_t first = contract::dge::generates(current_.opcode) ? 2 : 0;  // behind the sides
+    if (bad >= 0) return fail(EngineError::kBadOperand, first + static_cast<uint32_t>(bad));
     base::Ps until = 0;
     if (hazard(cell_, &until)) {
       stats_.stalled[static_cast<size_t>(Stall::kDependency)] += until - context_.queue.now();
@@ -429,6 +445,11 @@ void Sequencer::begin() {
       return schedule(until, kBegin);
     }
   }
+  if (contract::dge::generates(current_.opcode)) return begin_generation();
+  begin_control(control_time());
+}
+
+void Sequencer::begin_control(base::Ps time) {
   ++stats_.instructions;
   const base::Ps now = context_.queue.now();
   apply(current_.read_update, path_at(now, now, now));
@@ -437,10 +458,9 @@ void Sequencer::begin() {
   if (current_.opcode == Opcode::kHalt) {
     start = std::max(now, last_done_ + timing_.params().sem_complete);
   }
-  const base::Ps time = control_time();
-  stats_.busy += time;
   begun_ = start;
-  if (start == now) activity_.add(start, start + time);
+  if (computes_until_ <= now) stats_.busy += time;
+  if (computes_until_ <= now && start == now) activity_.add(start, start + time);
   schedule(start + time, kFinish);
 }
 
@@ -585,6 +605,10 @@ void Sequencer::begin_tensor() {
   }
   complete(end);
   const bool array = engine_ == contract::kPe;
+  if (generates_next()) {
+    computes_until_ = end;
+    return schedule(now, kFinish);
+  }
   schedule(array ? now + timing_.cycles(timing_.params().pe_issue_cycles) : end, kFinish);
 }
 
@@ -604,7 +628,7 @@ void Sequencer::finish() {
   path_.advance(CriticalPath::kDependency, begun_);  // DRAIN and HALT wait for what is not done
   path_.advance(own(), context_.queue.now());
   if (!computes(current_.opcode)) {
-    activity_.add(begun_, context_.queue.now());
+    if (computes_until_ <= begun_) activity_.add(begun_, context_.queue.now());
     const uint32_t epoch = epoch_;
     execute_control();
     // A store may have reset this engine.
@@ -689,6 +713,12 @@ void Sequencer::execute_control() {
       if (calls_.empty()) return fail(EngineError::kBadPc, pc_);
       next_pc_ = calls_.back();
       calls_.pop_back();
+      return;
+    case Opcode::kDmaMemcpy:
+    case Opcode::kDmaIndirect:
+    case Opcode::kDmaTranspose:
+    case Opcode::kDmaGatherTranspose:
+      schedule(dge_.submit(std::move(generated_), context_.queue.now()), kGenerated);
       return;
     default:  // NOP, DRAIN, HALT, EVENT_SEMAPHORE: their wait and updates are all
       return;

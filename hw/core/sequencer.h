@@ -8,7 +8,9 @@
 // interval, and is done a pipeline latency later; the next one may start meanwhile unless it
 // touches what is not done yet. On the Tensor engine weights are loaded under the product before
 // them, and products accumulate without waiting for each other. Completions, and so semaphore
-// updates, are in program order. DRAIN and HALT wait for the last completion.
+// updates, are in program order. DRAIN and HALT wait for the last completion. A transfer whose
+// descriptors the block behind the Scalar engine generates is given to it while the instruction
+// before it computes.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +21,7 @@
 #include "arch/contract/engine.h"
 #include "contract/isa_types.h"
 #include "hw/core/datapath.h"
+#include "hw/core/dge.h"
 #include "hw/core/engine_timing.h"
 #include "hw/core/execution.h"
 #include "hw/core/issue.h"
@@ -77,7 +80,7 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   void hard_reset();
 
  private:
-  enum Tag : uint32_t { kIssue, kBegin, kFinish, kRead, kCompleted };
+  enum Tag : uint32_t { kIssue, kBegin, kFinish, kRead, kCompleted, kGenerated };
   // A tensor instruction whose results are not there yet.
   struct InFlight {
     base::Ps done;
@@ -120,6 +123,11 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   bool fetch();
   void begin();
   void begin_tensor();
+  bool generate();
+  void begin_generation();
+  void begin_control(base::Ps time);
+  bool generates_next() const;
+  void submit_generated();
   void finish();
   void execute_control();
   void execute_alu64();
@@ -150,6 +158,8 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   EngineTiming timing_;
   PeSchedule array_;
   Datapath datapath_;
+  TransferGenerator generator_;
+  DescriptorGenerator dge_;
   contract::Gen gen_;
   contract::Engine engine_;
   uint32_t component_;
@@ -170,6 +180,8 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   bool waiting_ = false;
   base::Ps issued_ = 0;  // when current_ was fetched
   base::Ps begun_ = 0;   // when its time began
+  // Until then the engine computes, while its sequencer is ahead with transfers to generate.
+  base::Ps computes_until_ = 0;
   bool halt_requested_ = false;
   // The backward branch that was taken last and the registers at that time, while nothing but
   // control flow and arithmetic has run since; kNowhere if there is none.
@@ -185,7 +197,8 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   std::deque<Completion> completions_;
   bool reserved_ = false;  // the time of current_ has been granted, and begins now
   InstructionTime granted_;
-  TensorExtent cell_;  // of a register load or store
+  TensorExtent cell_;            // of a register load or store, or of an index
+  GeneratedTransfer generated_;  // of current_
   contract::isa::ActFunction table_ = contract::isa::ActFunction::kCopy;  // of the Scalar engine
 
   std::vector<uint8_t> fetched_;  // records [fetched_pc_, + size / 64)

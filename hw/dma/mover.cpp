@@ -125,6 +125,30 @@ void Mover::scatter(const Buffer* targets, uint32_t count, const uint8_t* from, 
   }
 }
 
+Mover::Outcome Mover::transpose(const Buffer* buffers, const Packet& packet) {
+  Outcome outcome;
+  const size_t bytes = packet.source_bytes;
+  bounce_.resize(std::max(bounce_.size(), 2 * bytes));
+  uint8_t* from = bounce_.data();
+  for (uint32_t i = 0; i < packet.sources; from += buffers[i++].length) {
+    if (read({&buffers[i], 0}, from, buffers[i].length)) continue;
+    outcome.m2s |= m2s_cause::kDataRead;
+    return outcome;
+  }
+  const size_t element = packet.turn.element_bytes;
+  const size_t rows = packet.turn.rows;
+  const size_t columns = bytes / (rows * element);
+  uint8_t* const turned = bounce_.data() + bytes;
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t column = 0; column < columns; ++column) {
+      std::memcpy(turned + (column * rows + row) * element,
+                  bounce_.data() + (row * columns + column) * element, element);
+    }
+  }
+  scatter(buffers + packet.sources, packet.destinations, turned, bytes, outcome);
+  return outcome;
+}
+
 // One source, untouched, into each copy. The whole source counts as read before the first write.
 Mover::Outcome Mover::duplicate(const Buffer* buffers, const Packet& packet, bool sparse) {
   Outcome outcome;

@@ -24,6 +24,13 @@ class Mover {
   // `buffers` are the packet's sources followed by its destinations. `sparse`: holes stay holes
   // where bytes are copied.
   Outcome copy(const Buffer* buffers, const Packet& packet, bool sparse);
+  Outcome transpose(const Buffer* buffers, const Packet& packet);
+  // What the packet is.
+  Outcome move(const Buffer* buffers, const Packet& packet, const Scales* scales, bool sparse) {
+    if (packet.transpose) return transpose(buffers, packet);
+    return packet.compute ? compute(buffers, packet, scales, sparse)
+                          : copy(buffers, packet, sparse);
+  }
   // `scales`: of an fma packet.
   Outcome compute(const Buffer* buffers, const Packet& packet, const Scales* scales, bool sparse);
   // The first bytes of a buffer, of registers word by word; false on a bus error.

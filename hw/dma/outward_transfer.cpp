@@ -47,8 +47,7 @@ void OutwardTransfer::take_answer(const OutwardAccess& access) {
 }
 
 void OutwardTransfer::move(Mover& mover) {
-  outcome_ = packet_.compute ? mover.compute(buffers_.data(), packet_, &scales_, false)
-                             : mover.copy(buffers_.data(), packet_, false);
+  outcome_ = mover.move(buffers_.data(), packet_, &scales_, false);
 }
 
 bool OutwardTransfer::go_on(Mover& mover) {

@@ -71,6 +71,9 @@ using Scales = std::array<uint32_t, kMaxSources>;  // float32, one per source
 struct Packet {
   uint8_t queue = 0;
   bool compute = false;
+  bool transpose = false;
+  bool scattered = false;  // rows that were found through an index
+  bool from_sbuf = false;
   bool write_barrier = false;
   bool dmb = false;
   // Receive descriptors are there for a first part only: its M2S descriptors stay.
@@ -92,12 +95,15 @@ struct Packet {
   uint32_t bytes = 0;              // destination bytes, of all copies
   uint32_t copies = 1;             // the result is written that often
   contract::DmaCompute operation;  // of a compute packet
+  contract::DmaTranspose turn;     // of a transpose packet
   uint32_t errors[2] = {};         // causes to raise per half when the packet starts
   uint32_t noted[2] = {};          // causes that are masked and do not stop the packet
   uint32_t generation[2] = {};     // of the halves of its queue
   base::Ps read_latency = 0;
   base::Ps write_latency = 0;
 
+  // More than a copy: begins with metadata, and ends as a whole.
+  bool works() const { return compute || transpose; }
   bool erroneous() const { return errors[kM2s] != 0 || errors[kS2m] != 0; }
   bool scaled() const { return compute && operation.op == contract::ReduceOp::kFma; }
 };

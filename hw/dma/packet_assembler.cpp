@@ -17,12 +17,13 @@ constexpr contract::Field kType{20, 3};
 constexpr uint32_t kDualBuffer = 1u << 31;  // S2M word 0
 constexpr uint32_t kOne = 0x3F80'0000;      // 1.0 as float32
 
-bool known_operation(uint32_t w1, bool compute) {
-  if (desc::operation(w1) != desc::operation(compute ? desc::kOpCompute : desc::kOpCopy)) {
-    return false;
-  }
+bool known_operation(uint32_t w1, const Packet& packet) {
+  const uint32_t expected = packet.compute     ? desc::kOpCompute
+                            : packet.transpose ? desc::kOpTranspose
+                                               : desc::kOpCopy;
+  if (desc::operation(w1) != desc::operation(expected)) return false;
   if ((w1 & kTransforms) != 0 || (w1 & kCopySource) == 0) return false;
-  return compute || kType.get(w1) == 0;
+  return packet.compute || kType.get(w1) == 0;
 }
 }  // namespace
 
@@ -62,6 +63,11 @@ bool PacketAssembler::wrong_ring_id(Half h, bool masked) {
 void PacketAssembler::take_metadata(const Descriptor& d, uint32_t& scale) {
   Packet& packet = packets_.candidate();
   if (packet.tx_descriptors == 1) {
+    if (desc::operation(d.w1) == desc::operation(desc::kOpTranspose)) {
+      packet.transpose = true;
+      packet.turn = contract::DmaTranspose::unpack(d);
+      return;
+    }
     packet.compute = true;
     packet.operation.take(d);
     if (packet.scaled()) packets_.candidate_scales() = {};
@@ -108,9 +114,11 @@ Assembly PacketAssembler::assemble_tx(const HalfQueue& half, uint32_t offset,
     }
     const bool meta = (d.w0 & desc::kMeta) != 0;
     if (meta && (i == 0 || packet.compute)) take_metadata(d, scale);
-    if (!known_operation(d.w1, packet.compute) || (meta && !packet.compute)) {
+    const bool stray = meta && !packet.compute && (i != 0 || !packet.transpose);
+    if (!known_operation(d.w1, packet) || stray) {
       return fail(kM2s, m2s_cause::kStreamResponse);
     }
+    packet.scattered |= (d.w1 & desc::kScattered) != 0;
     packet.dmb |= (d.w0 & desc::kDmb) != 0;
     packet.write_barrier |= (d.w1 & desc::kWriteBarrier) != 0;
     if (!meta) {
@@ -147,6 +155,13 @@ bool PacketAssembler::compute_shape() {
   return true;
 }
 
+bool PacketAssembler::transpose_shape() const {
+  const Packet& packet = packets_.candidate();
+  const uint64_t column = uint64_t{packet.turn.rows} * packet.turn.element_bytes;
+  const bool element = packet.turn.element_bytes == 2 || packet.turn.element_bytes == 4;
+  return element && column != 0 && packet.source_bytes != 0 && packet.source_bytes % column == 0;
+}
+
 // Leaves of the packet's sources `bytes` bytes after the first `skip`. What is left out becomes
 // empty.
 void PacketAssembler::take_sources(uint32_t skip, uint32_t bytes) {
@@ -170,7 +185,7 @@ Assembly PacketAssembler::assemble_rx(const HalfQueue& half, uint32_t offset,
   RingPointer at = half.current.plus(offset, half.length);
   for (uint32_t i = 0; i == 0 || left != 0; ++i, at = at.plus(1, half.length)) {
     if (offset + i >= half.visible) {
-      if (i == 0 || packet.compute) return Assembly::kNone;
+      if (i == 0 || packet.works()) return Assembly::kNone;
       packet.partial = true;
       packet.bytes -= left;
       packet.tx_descriptors = 0;
@@ -205,6 +220,11 @@ Assembly PacketAssembler::assemble_rx(const HalfQueue& half, uint32_t offset,
 // result; of small elements it makes so many in a time at most. Its copies are written meanwhile.
 uint64_t PacketAssembler::engine_bytes() const {
   const Packet& packet = packets_.candidate();
+  if (packet.transpose) {
+    const size_t from = packet.from_sbuf ? 1 : 0;
+    return uint64_t{packet.bytes} * context_.timing.dma_transpose_den[from] /
+           context_.timing.dma_transpose_num[from];
+  }
   if (!packet.compute) return packet.bytes;
   const contract::DmaCompute& op = packet.operation;
   if (op.plain()) return packet.bytes;
@@ -220,6 +240,14 @@ uint64_t PacketAssembler::engine_bytes() const {
     bytes = std::max(bytes, engine_.rate().bytes_in(floor));
   }
   return bytes;
+}
+
+// What the buffers take beyond their bytes. The rate of a transposition is that of its blocks.
+base::Ps PacketAssembler::buffer_time() const {
+  const Packet& packet = packets_.candidate();
+  const uint32_t buffers = std::max(packet.sources, packet.destinations);
+  if (packet.scattered) return context_.timing.dma_scattered_buffer * buffers;
+  return packet.transpose ? 0 : context_.timing.dma_buffer * buffers;
 }
 
 // Charges what the buffers of a path occupy.
@@ -281,7 +309,7 @@ void PacketAssembler::look_at(Half h) {
       case Space::kRegister: {
         (writes ? packet.signal : packet.reads_register) = true;
         const bool words = b->address % kWord == 0 && b->length % kWord == 0;
-        const bool fits = !writes || (b->length == kWord && !packet.compute);
+        const bool fits = !writes || (b->length == kWord && !packet.works());
         if (!words || !fits) packet.errors[h] |= fault;
         break;
       }
@@ -289,11 +317,14 @@ void PacketAssembler::look_at(Half h) {
         packet.outward = true;
         break;
       case Space::kHost:
-        packet.signal |= writes && packet.bytes <= kSignalBytes && !packet.compute;
+        packet.signal |= writes && packet.bytes <= kSignalBytes && !packet.works();
         packet.outward = packet.outward || context_.fabric.asks_host(b->address);
         break;
       case Space::kNoLink:
         packet.unanswered = true;
+        break;
+      case Space::kSbuf:
+        packet.from_sbuf |= !writes;
         break;
       default:
         break;
@@ -308,8 +339,7 @@ Assembly PacketAssembler::judge() {
   if (packet.partial) take_sources(0, packet.bytes);
   look_at(kS2m);
   look_at(kM2s);
-  context_.charges.add(engine_, engine_bytes(),
-                       context_.timing.dma_buffer * std::max(packet.sources, packet.destinations));
+  context_.charges.add(engine_, engine_bytes(), buffer_time());
   if (packet.erroneous()) return Assembly::kError;
   if (packet.unanswered) return Assembly::kUnanswered;
   if (packet.outward) packet.signal = false;  // takes effect when those outside say so
@@ -340,7 +370,9 @@ Assembly PacketAssembler::assemble(const QueuePair& queue, uint32_t q, const Eng
   const uint32_t sent = behind.tx == 0 ? std::min(queue.sent, packet.source_bytes) : 0;
   packet.bytes = packet.source_bytes - sent;
   if (sent != 0) take_sources(sent, packet.bytes);
-  if (packet.compute && !compute_shape()) return fail(kS2m, s2m_cause::kLengthMismatch);
+  if ((packet.compute && !compute_shape()) || (packet.transpose && !transpose_shape())) {
+    return fail(kS2m, s2m_cause::kLengthMismatch);
+  }
   result = assemble_rx(rx, behind.rx, config);
   if (result != Assembly::kPacket) return result;
   if (behind.joins && !fits(behind)) return Assembly::kNone;

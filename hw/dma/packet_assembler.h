@@ -77,6 +77,7 @@ class PacketAssembler {
   bool take_source(const contract::Descriptor& d, uint32_t scale, bool zero_is_64k);
   void take_sources(uint32_t skip, uint32_t bytes);
   bool compute_shape();
+  bool transpose_shape() const;
   bool wrong_ring_id(Half h, bool masked);
   Assembly fail(Half h, uint32_t cause);
   bool fits(const Behind& behind) const;
@@ -85,6 +86,7 @@ class PacketAssembler {
   Space look(Buffer& b, Half h, SamePath& same);
   void charge(SamePath& same);
   uint64_t engine_bytes() const;
+  base::Ps buffer_time() const;
 
   DmaContext& context_;
   BandwidthResource& engine_;

@@ -50,8 +50,7 @@ void PacketEffects::move(const Packet& packet, const Buffer* buffers, const Scal
     return;
   }
   if (context_.timing_only) track_elision(buffers, packet, false);
-  raise(packet.compute ? mover_.compute(buffers, packet, scales, context_.timing_only)
-                       : mover_.copy(buffers, packet, context_.timing_only));
+  raise(mover_.move(buffers, packet, scales, context_.timing_only));
 }
 
 bool PacketEffects::begin_outward(const Packet& packet, const Buffer* buffers, const Scales* scales,

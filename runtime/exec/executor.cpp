@@ -390,6 +390,12 @@ const char* engine_error_text(uint32_t code) {
       return "operand outside the on-chip memory or of a bad data type";
     case contract::EngineError::kBusError:
       return "access to an address without a target";
+    case contract::EngineError::kOutOfBounds:
+      return "scatter/gather (indirect memory copy via vector DGE) or other generated transfer, "
+             "due "
+             "to out-of-bound access";
+    case contract::EngineError::kBadQueue:
+      return "generated transfer on a queue that is not set up for it";
   }
   return "unknown error";
 }
@@ -411,6 +417,7 @@ base::Error engine_failure(const LoadedProgram& program, const EngineImage& imag
     status = NRT_INVALID;
   }
   if (code == contract::EngineError::kBusError) status = NRT_HW_ERROR;
+  if (code == contract::EngineError::kOutOfBounds) status = NRT_EXEC_OOB;
   return error(status,
                "[ND " + std::to_string(program.core().device().index()) + "][NC " +
                    std::to_string(program.core().nc() + image.part) + "] engine " +

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 
+#include "arch/contract/dge.h"
 #include "contract/regs/sem.h"
 #include "driver/ndl/ndl.h"
 #include "runtime/collectives/ccl.h"
@@ -45,6 +46,9 @@ Signals used_signals(const neff::Subgraph& subgraph) {
       used.add(step.instruction.wait);
       used.add(step.instruction.read_update);
       used.add(step.instruction.complete_update);
+      if (contract::dge::generates(step.instruction.opcode)) {
+        used.semaphores.set(contract::dge::transfer_of(step.instruction).semaphore);
+      }
     }
     for (const neff::DmaElement& element : program.dma) {
       if (element.semaphore) used.semaphores.set(*element.semaphore);
@@ -58,8 +62,9 @@ Signals used_signals(const neff::Subgraph& subgraph) {
 }  // namespace
 
 base::Status Ring::create(const std::shared_ptr<Device>& device, const MemoryPlace& place) {
-  copies = ccl::ring_copies(period.descriptors.size());
-  const uint64_t entries = static_cast<uint64_t>(period.descriptors.size()) * copies;
+  copies = generated != 0 ? 1 : ccl::ring_copies(period.descriptors.size());
+  const uint64_t entries =
+      generated != 0 ? generated : static_cast<uint64_t>(period.descriptors.size()) * copies;
   if (entries > contract::ring::kMost) {
     return error(NRT_RESOURCE, "DMA ring size (" + std::to_string(entries) + ") too large");
   }
@@ -214,6 +219,7 @@ base::Status CoreProgram::build_rings(uint32_t last_queue) {
       }
       if (base::Status s = build_queue(program, &use, last_queue); !s.ok()) return s;
     }
+    if (base::Status s = build_generated_queues(program, last_queue); !s.ok()) return s;
     std::vector<Replacement>& list = replacements_[static_cast<size_t>(program.engine)];
     std::sort(list.begin(), list.end(),
               [](const Replacement& a, const Replacement& b) { return a.pc < b.pc; });
@@ -221,18 +227,75 @@ base::Status CoreProgram::build_rings(uint32_t last_queue) {
   return {};
 }
 
-base::Status CoreProgram::build_queue(const neff::EngineProgram& program, QueueUse* use,
-                                      uint32_t last_queue) {
-  const neff::QueueSet& set = subgraph_.queues[use->queue_set];
-  const uint32_t queue =
-      queues_.empty()
-          ? 0
-          : 1 + std::max_element(queues_.begin(), queues_.end(), [](const auto& a, const auto& b) {
-                  return a.queue < b.queue;
-                })->queue;
+base::Result<uint32_t> CoreProgram::free_queue(uint32_t last_queue) const {
+  uint32_t queue = 0;
+  for (const HardwareQueue& used : queues_) queue = std::max(queue, used.queue + 1);
   if (queue > last_queue) {
     return error(NRT_RESOURCE, "The program uses more queue sets than there are hardware queues");
   }
+  return queue;
+}
+
+// Rings that the engine fills: each queue set that its instructions name gets a hardware queue,
+// with room for two of the largest transfers.
+base::Status CoreProgram::build_generated_queues(const neff::EngineProgram& program,
+                                                 uint32_t last_queue) {
+  namespace dge = contract::dge;
+  constexpr uint64_t kInFlight = 2;
+  struct Use {
+    std::string name;
+    uint64_t most = 0;
+    std::vector<uint32_t> pcs;
+  };
+  std::vector<Use> uses;
+  for (const neff::ProgramStep& step : program.steps) {
+    if (!dge::generates(step.instruction.opcode)) continue;
+    const dge::Transfer transfer = dge::transfer_of(step.instruction);
+    const std::string& name = program.symbol(transfer.queue);
+    auto use = std::find_if(uses.begin(), uses.end(), [&](const Use& u) { return u.name == name; });
+    if (use == uses.end()) use = uses.insert(uses.end(), Use{name, 0, {}});
+    use->most = std::max(use->most, dge::most_descriptors(transfer));
+    use->pcs.push_back(step.pc);
+  }
+  for (const Use& use : uses) {
+    auto queue = free_queue(last_queue);
+    if (!queue) return queue.error();
+    if (use.most * kInFlight > contract::ring::kMost) {
+      return error(NRT_RESOURCE, "A transfer on queue set " + use.name + " may need " +
+                                     std::to_string(use.most) + " descriptors of a ring");
+    }
+    for (const uint32_t pc : use.pcs) {
+      Replacement replacement;
+      replacement.pc = pc;
+      replacement.queue = *queue;
+      replacements_[static_cast<size_t>(program.engine)].push_back(std::move(replacement));
+    }
+    for (uint32_t e = 0; e < contract::kDmaPerNc; ++e) {
+      HardwareQueue hardware;
+      hardware.engine = part_ * contract::kDmaPerNc + e;
+      hardware.queue = *queue;
+      hardware.s2m.receive = true;
+      hardware.m2s.generated = hardware.s2m.generated =
+          contract::ring::length_for(static_cast<uint32_t>(use.most * kInFlight));
+      queues_.push_back(std::move(hardware));
+    }
+  }
+  return {};
+}
+
+std::pair<uint64_t, uint32_t> CoreProgram::dge_table() const {
+  const neff::Variable* table = subgraph_.dge_table();
+  if (table == nullptr) return {0, 0};
+  return {variables_[static_cast<size_t>(table - subgraph_.variables.data())].base,
+          static_cast<uint32_t>(table->table_var_ids.size())};
+}
+
+base::Status CoreProgram::build_queue(const neff::EngineProgram& program, QueueUse* use,
+                                      uint32_t last_queue) {
+  const neff::QueueSet& set = subgraph_.queues[use->queue_set];
+  auto free = free_queue(last_queue);
+  if (!free) return free.error();
+  const uint32_t queue = *free;
   const DmaContext context = dma_context();
   const uint32_t first_engine = part_ * contract::kDmaPerNc;
   std::vector<uint64_t> units;
@@ -296,7 +359,7 @@ base::Status CoreProgram::create_rings() {
     for (Ring* ring : {&queue.m2s, &queue.s2m}) {
       if (base::Status s = ring->create(core_.device_ptr(), place); !s.ok()) return s;
       // Rings with I/O references get their addresses, and their place in memory, from bind().
-      if (!ring->period.io.empty()) continue;
+      if (!ring->period.io.empty() || ring->generated != 0) continue;
       if (base::Status s = ring->upload(); !s.ok()) return s;
     }
   }
@@ -321,6 +384,10 @@ base::Status CoreProgram::build_engines(const Prologue& first) {
     EngineImage image;
     image.part = part_;
     image.engine = program.engine;
+    image.generates =
+        std::any_of(program.steps.begin(), program.steps.end(), [](const neff::ProgramStep& step) {
+          return contract::dge::generates(step.instruction.opcode);
+        });
     image.program = std::move(*translated);
     const uint64_t bytes = image.program.records.size() * contract::isa::kRecordBytes;
     auto memory =

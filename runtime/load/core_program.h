@@ -1,11 +1,11 @@
 // One subgraph of a NEFF placed on one physical core of a logical core: variables in HBM, rings,
-// instruction streams. Source of truth: spec/neff.md 1.9, 3, 3.15; spec/nrt-api.md 6.
-// Missing (typed Unsupported): dynamic queue sets.
+// instruction streams. Source of truth: spec/neff.md 1.9, 3, 3.12, 3.15; spec/nrt-api.md 6.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -19,12 +19,13 @@
 namespace nrt {
 
 // Ring of one direction of a hardware queue: the period that one execution consumes, repeated so
-// that its length is legal.
+// that its length is legal. Of a queue for which an engine generates descriptors: room for them.
 struct Ring {
   DescriptorList period;
   uint32_t copies = 0;
   DeviceBuffer memory;
-  uint32_t length = 0;  // descriptors in memory
+  uint32_t length = 0;     // descriptors in memory
+  uint32_t generated = 0;  // an engine writes this one: room for so many
   bool receive = false;
 
   base::Status create(const std::shared_ptr<Device>& device, const MemoryPlace& place);
@@ -40,7 +41,8 @@ struct HardwareQueue {
 };
 
 struct EngineImage {
-  uint32_t part = 0;  // physical core of the logical core
+  uint32_t part = 0;       // physical core of the logical core
+  bool generates = false;  // descriptors of its own transfers
   contract::isa::Engine engine = contract::isa::Engine::kSp;
   Translated program;
   DeviceBuffer memory;
@@ -56,6 +58,8 @@ class CoreProgram {
   const std::vector<VariableAddress>& variables() const { return variables_; }
   const std::vector<EngineImage>& engines() const { return engines_; }
   const std::vector<HardwareQueue>& queues() const { return queues_; }
+  // Device address of the DGE table and its entries; 0, 0: there is none.
+  std::pair<uint64_t, uint32_t> dge_table() const;
   // Semaphores and events that the programs use and that are zero before an execution.
   std::vector<uint8_t>& semaphores() { return semaphores_; }
   const std::vector<uint8_t>& semaphores() const { return semaphores_; }
@@ -81,6 +85,8 @@ class CoreProgram {
   base::Status place_variable(const neff::Variable& variable, uint32_t index);
   base::Status write_table(const neff::Variable& variable, DeviceBuffer* memory);
   struct QueueUse;
+  base::Result<uint32_t> free_queue(uint32_t last_queue) const;
+  base::Status build_generated_queues(const neff::EngineProgram& program, uint32_t last_queue);
   base::Status build_queue(const neff::EngineProgram& program, QueueUse* use, uint32_t last_queue);
   DmaContext dma_context() const;
   void collect_signals();

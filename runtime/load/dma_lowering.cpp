@@ -5,6 +5,7 @@
 
 #include "base/span.h"
 #include "contract/regs/sem.h"
+#include "runtime/load/dma_transpose.h"
 #include "runtime/nrt/environment.h"
 #include "runtime/nrt/status.h"
 
@@ -27,6 +28,7 @@ struct Piece {
 
 struct Work {
   std::vector<const neff::DmaTransfer*> transfers;
+  std::vector<TransposeBlock> blocks;  // Piece::first is the number of one
   std::vector<Piece> pieces;
   std::vector<uint64_t> offsets;
 };
@@ -118,7 +120,10 @@ class Emitter {
     for (size_t i = from; i < to; ++i) {
       const Piece& piece = work_.pieces[i];
       const neff::DmaTransfer& t = *work_.transfers[piece.transfer];
-      if (computes(t)) {
+      if (t.op == neff::DmaOp::kTranspose) {
+        close_packet();
+        add_transpose(work_.blocks[piece.first], t);
+      } else if (computes(t)) {
         close_packet();
         add_compute(piece, t);
       } else {
@@ -163,6 +168,24 @@ class Emitter {
           work_.offsets[piece.first + 1]);
     ++in_packet_;
     packet_size_ += piece.elements;
+  }
+
+  void add_transpose(const TransposeBlock& block, const neff::DmaTransfer& t) {
+    contract::DmaTranspose turn;
+    turn.rows = block.rows;
+    turn.element_bytes = static_cast<uint8_t>(t.transpose_element_size);
+    image_.m2s.descriptors.push_back(turn.pack(kRingId));
+    for (const neff::Run& run : block.from) {
+      last_data_ = image_.m2s.descriptors.size();
+      Descriptor d = desc::tx_copy(0, static_cast<uint32_t>(run.bytes), kRingId, 0);
+      d.w1 = desc::kOpTranspose;
+      place(&image_.m2s, d, t.sources[0], run.offset);
+    }
+    image_.m2s.descriptors.back().w0 |= desc::kLast;
+    for (const neff::Run& run : block.to) {
+      place(&image_.s2m, desc::rx(0, static_cast<uint32_t>(run.bytes), kRingId), t.destination,
+            run.offset);
+    }
   }
 
   void add_compute(const Piece& piece, const neff::DmaTransfer& t) {
@@ -233,11 +256,17 @@ class Emitter {
 
 base::Status split(const DmaContext& context, const neff::DmaElement& element, Work* work) {
   for (const neff::DmaTransfer& t : element.transfers) {
-    if (t.op == neff::DmaOp::kTranspose) {
-      return unsupported(NRT_INVALID, "DMA transpose is not supported");
-    }
     const auto index = static_cast<uint32_t>(work->transfers.size());
     work->transfers.push_back(&t);
+    if (t.op == neff::DmaOp::kTranspose) {
+      auto blocks = transpose_blocks(t);
+      if (!blocks) return blocks.error();
+      for (TransposeBlock& block : *blocks) {
+        work->pieces.push_back({index, 0, work->blocks.size()});
+        work->blocks.push_back(std::move(block));
+      }
+      continue;
+    }
     base::Status status = computes(t) ? split_compute(t, index, context.packet_bytes, work)
                                       : split_copy(t, index, context.packet_bytes, work);
     if (!status.ok()) return status;

@@ -6,8 +6,7 @@
 // pieces of up to NEURON_RT_DBG_DMA_PACKETIZATION_SIZE bytes. Descriptors that touch an input or
 // output are listed, because their addresses change with the tensors that are bound. Exact: bytes,
 // completion counts, order per queue. Own: the dealing, spec/neff.md 3.8 leaves it open. Missing
-// (typed Unsupported): transpose, several source types in one reduction, an event on more than one
-// queue.
+// (typed Unsupported): several source types in one reduction, an event on more than one queue.
 #pragma once
 
 #include <cstdint>

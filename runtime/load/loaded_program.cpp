@@ -211,6 +211,19 @@ base::Status LoadedProgram::activate() {
                       static_cast<uint32_t>(address >> 32)});
     writes.push_back({core_.engine_register(image->part, engine, contract::engine::kProgramCount),
                       static_cast<uint32_t>(image->program.records.size())});
+    if (!image->generates) continue;
+    const auto [table, entries] = parts_[image->part]->dge_table();
+    const uint64_t one = core_.one_word();
+    namespace reg = contract::engine;
+    const std::pair<uint32_t, uint32_t> generator[] = {
+        {reg::kDgeTableLo, static_cast<uint32_t>(table)},
+        {reg::kDgeTableHi, static_cast<uint32_t>(table >> 32)},
+        {reg::kDgeEntries, entries},
+        {reg::kDgeOneLo, static_cast<uint32_t>(one)},
+        {reg::kDgeOneHi, static_cast<uint32_t>(one >> 32)}};
+    for (const auto& [offset, value] : generator) {
+      writes.push_back({core_.engine_register(image->part, engine, offset), value});
+    }
   }
   for (uint32_t part = 0; part < core_.lnc(); ++part) {
     for (uint32_t i = 0; i < contract::sem::kSetCount; ++i) {

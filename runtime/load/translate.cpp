@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "arch/contract/address_map.h"
+#include "arch/contract/dge.h"
 #include "runtime/nrt/status.h"
 
 namespace nrt {
@@ -104,6 +105,12 @@ class Translator {
         std::lower_bound(replacements_.begin(), replacements_.end(), step.pc,
                          [](const Replacement& r, uint32_t pc) { return r.pc < pc; });
     if (found != replacements_.end() && found->pc == step.pc) {
+      if (found->queue) {
+        Instruction generated = in;
+        contract::dge::set_queue(&generated, *found->queue);
+        add(generated);
+        return;
+      }
       add_replacement(in, *found);
       return;
     }

@@ -1,13 +1,15 @@
 // Rewrites one engine's program for execution (spec/nrt-api.md 6.1, spec/neff.md 3.1, 4.5, 5.4):
-// pseudo instructions become what the caller says (doorbells, CC-core triggers, barriers), calls
-// branch to their function, a prologue waits for the execution barrier and posts the start NOTIFY,
-// and every HALT is preceded by the end NOTIFY. Pure.
+// pseudo instructions become what the caller says (doorbells, CC-core triggers, barriers),
+// transfers that engines generate get the number of their hardware queue, calls branch to their
+// function, a prologue waits for the execution barrier and posts the start NOTIFY, and every HALT
+// is preceded by the end NOTIFY. Pure.
 //
 // Exact: order, waits, updates. Own: the notification payloads, placing DRAIN before the end
 // NOTIFY.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,8 @@ struct Replacement {
   // The wait and the updates of the pseudo instruction come before and behind those of these.
   std::vector<contract::isa::Instruction> instructions;
   bool defer_complete = false;  // the @complete update is done elsewhere (PTC2)
+  // Of a transfer that the engine generates: nothing is replaced but its queue.
+  std::optional<uint32_t> queue = {};
 };
 
 contract::isa::Instruction to_instruction(const StorePair& stores);

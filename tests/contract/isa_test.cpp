@@ -90,7 +90,7 @@ TEST(Isa, ErrorsOfRecords) {
   EXPECT_EQ(changed(0, 0), DecodeError::kUnknownOpcode);
   EXPECT_EQ(changed(0, 250), DecodeError::kUnknownOpcode);
   EXPECT_EQ(static_cast<uint8_t>(out.opcode), 250);
-  EXPECT_EQ(changed(0, 130), DecodeError::kUnsupported);  // DMA_TRANSPOSE
+  EXPECT_EQ(changed(0, 132), DecodeError::kUnsupported);  // DMA_DIRECT2D
   EXPECT_EQ(decode(good.data() + 64, 64, &out), DecodeError::kStrayExtension);
   EXPECT_EQ(changed(1, 2), DecodeError::kBadHeader);
   EXPECT_EQ(changed(2, 0), DecodeError::kBadExtension);
@@ -176,7 +176,7 @@ TEST(Isa, TableIsOrderedAndNamed) {
   EXPECT_TRUE(find_op(Opcode::kTensorTensor)->runs_on(Engine::kDve));
   EXPECT_FALSE(find_op(Opcode::kTensorTensor)->runs_on(Engine::kSp));
   EXPECT_TRUE(find_op(Opcode::kPseudoDmaTrigger)->pseudo);
-  EXPECT_FALSE(find_op(Opcode::kDmaTranspose)->supported);
+  EXPECT_FALSE(find_op(Opcode::kDmaDirect2d)->supported);
   EXPECT_EQ(find_op(uint8_t{0}), nullptr);
 }
 

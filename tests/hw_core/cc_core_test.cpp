@@ -70,7 +70,7 @@ class CcCores : public ::testing::Test {
 TEST_F(CcCores, ResetValuesAndUntouchedCores) {
   EXPECT_EQ(group_.touched(3), nullptr);
   EXPECT_EQ(status(3), CcStatus::kReset);
-  EXPECT_EQ(read(3, cc::kContractVersion), 0x10002u);
+  EXPECT_EQ(read(3, cc::kContractVersion), 0x10003u);
   EXPECT_EQ(read(3, cc::kChip), 0u);
   EXPECT_NE(group_.touched(3), nullptr);
   EXPECT_EQ(group_.touched(2), nullptr);

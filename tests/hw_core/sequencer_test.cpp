@@ -45,7 +45,7 @@ class SequencerTest : public ::testing::Test {
 TEST_F(SequencerTest, ResetValues) {
   EXPECT_EQ(bench_.status(kPe), EngineStatus::kIdle);
   EXPECT_EQ(bench_.get(kPe, reg::kPc), 0u);
-  EXPECT_EQ(bench_.get(kPe, reg::kContractVersion), 0x10002u);
+  EXPECT_EQ(bench_.get(kPe, reg::kContractVersion), 0x10003u);
   bench_.put(kPe, reg::kRegister + 4 * 63, 7);
   EXPECT_EQ(bench_.get(kPe, reg::kRegister + 4 * 63), 7u);
   EXPECT_EQ(bench_.get(kAct, reg::kRegister + 4 * 63), 0u);
@@ -236,11 +236,11 @@ TEST_F(SequencerTest, WokenEngineChecksAgain) {
 
 TEST_F(SequencerTest, UnsupportedInstruction) {
   std::vector<uint8_t> record(64);
-  record[0] = static_cast<uint8_t>(Opcode::kDmaTranspose);
+  record[0] = static_cast<uint8_t>(Opcode::kDmaDirect2d);
   bench_.load_bytes(kPe, record);
   bench_.start(kPe);
   bench_.queue.run_all();
-  expect_error(kPe, EngineError::kUnsupported, 0, static_cast<uint32_t>(Opcode::kDmaTranspose));
+  expect_error(kPe, EngineError::kUnsupported, 0, static_cast<uint32_t>(Opcode::kDmaDirect2d));
   bench_.start(kPe);  // only a reset recovers
   bench_.queue.run_all();
   EXPECT_EQ(bench_.status(kPe), EngineStatus::kError);

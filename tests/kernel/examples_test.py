@@ -28,15 +28,15 @@ class Kernels(unittest.TestCase):
     def write(self, example, *sizes):
         return self.command(BUILD / "bin" / f"kernel_{example}", *sizes, self.neff)
 
-    def execute(self, example, *sizes):
-        return self.command(BUILD / "bin" / "soma", "run", "--",
+    def execute(self, example, *sizes, machine=()):
+        return self.command(BUILD / "bin" / "soma", "run", *machine, "--",
                             BUILD / "bin" / "client" / "check_kernel", self.neff, example, *sizes)
 
-    def check(self, example, *sizes, options=()):
+    def check(self, example, *sizes, options=(), machine=()):
         with self.subTest(example=example, sizes=sizes):
             written = self.write(example, *options, *sizes)
             self.assertEqual(written.returncode, 0, written.stdout)
-            ran = self.execute(example, *sizes)
+            ran = self.execute(example, *sizes, machine=machine)
             self.assertEqual(ran.returncode, 0, ran.stdout)
 
     def test_tensor_add(self):
@@ -91,6 +91,11 @@ class Kernels(unittest.TestCase):
         for sizes in ((1, 1, 1, 1, 1), (130, 200, 5, 2, 60), (300, 130, 16, 3, 40),
                       (200, 520, 8, 8, 130)):
             self.check("experts", *sizes)
+
+    def test_embedding(self):
+        self.environment["NEURON_LOGICAL_NC_CONFIG"] = "1"
+        for sizes in ((1, 50, 1), (128, 64, 256), (300, 1000, 77)):
+            self.check("embedding", *sizes, machine=("--platform", "trn2.3xlarge"))
 
     def test_messages_name_the_line(self):
         """A program that waits for what never comes: the runtime says where in the kernel."""

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <numeric>
 #include <tuple>
 
@@ -209,6 +211,28 @@ Data experts(const Tensors& t, const Sizes& s) {
   return {y.begin(), y.end()};
 }
 
+// An int32 that is below the sizes of every test's vocabulary, as the bits of a float32.
+void as_ids(const std::string& name, Data* data) {
+  constexpr uint32_t kVocabulary = 50;
+  if (name != "ids") return;
+  for (float& x : *data) {
+    const auto id = static_cast<uint32_t>((x + 1) / 2 * kVocabulary) % kVocabulary;
+    std::memcpy(&x, &id, sizeof x);
+  }
+}
+
+Data embedding(const Tensors& t, const Sizes& s) {
+  const size_t width = s[2];
+  Data y;
+  for (const float bits : t.at("ids")) {
+    uint32_t id = 0;
+    std::memcpy(&id, &bits, sizeof id);
+    const float* row = &t.at("table")[id * width];
+    y.insert(y.end(), row, row + width);
+  }
+  return y;
+}
+
 }  // namespace
 
 const std::map<std::string, Reference>& references() {
@@ -222,7 +246,8 @@ const std::map<std::string, Reference>& references() {
                                                        {"rotary", {3, rotary}},
                                                        {"mamba_scan", {3, mamba_scan, decaying}},
                                                        {"mlp", {3, mlp}},
-                                                       {"experts", {5, experts}}};
+                                                       {"experts", {5, experts}},
+                                                       {"embedding", {3, embedding, as_ids}}};
   return all;
 }
 

@@ -109,7 +109,7 @@ TEST(Assembler, ErrorsNameTheirLine) {
     EXPECT_NE(file.error().message().find(needle), std::string::npos) << file.error().message();
   };
   expect("FROB", "line 3: unknown instruction 'FROB'");
-  expect("DMA_TRANSPOSE", "known but not supported");
+  expect("DMA_DIRECT2D", "known but not supported");
   expect("NOP $S[256]>=1", "$S[256]>=1");
   expect("NOP $S[1]>=1 $S[2]>=1", "$S[2]>=1");
   expect("NOP $S[1]++@complete $S[2]++@complete", "$S[2]++@complete");

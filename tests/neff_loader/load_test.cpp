@@ -214,13 +214,13 @@ TEST(Load, EngineFileErrors) {
   expect_refused(spoilt(13, 3), "B-01");
   expect_refused(spoilt(20, 200), "B-01");
   expect_refused(spoilt(128, 214), "B-02");
-  expect_refused(spoilt(128, 130), "B-02");  // DMA_TRANSPOSE
+  expect_refused(spoilt(128, 132), "B-02");  // DMA_DIRECT2D
   expect_refused(spoilt(130, 1), "B-03");
   expect_refused(spoilt(128 + 63, 1), "B-03");
   const auto unknown = load(packed(spoilt(128, 214)));
   EXPECT_NE(unknown.error().what.find("Unsupported hardware operator code 214 found in neff."),
             std::string::npos);
-  const auto known = load(packed(spoilt(128, 130)));
+  const auto known = load(packed(spoilt(128, 132)));
   EXPECT_EQ(known.error().fault, base::Fault::kUnsupported);
 }
 

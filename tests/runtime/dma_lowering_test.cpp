@@ -190,6 +190,47 @@ TEST(DmaLowering, ConstantsKeepTheirType) {
   }
 }
 
+// The example of spec/neff.md 3.4.1: a b c / d e f becomes a d b e c f.
+TEST(DmaLowering, TransposesAreBlocksOfRows) {
+  neff::DmaElement element = copy_element(rows(6, 2, 64), flat(12));
+  neff::DmaTransfer& t = element.transfers[0];
+  t.op = neff::DmaOp::kTranspose;
+  t.transpose_shape = {1, 1, 2, 3};
+  t.transpose_element_size = 2;
+  std::vector<nrt::QueueImage> queues(1);
+  ASSERT_TRUE(nrt::lower_block(context(), {&element}, &queues).ok());
+  const auto& m2s = queues[0].m2s.descriptors;
+  const auto& s2m = queues[0].s2m.descriptors;
+  ASSERT_EQ(m2s.size(), 4u);  // metadata, two rows, the completion
+  EXPECT_EQ(contract::DmaTranspose::unpack(m2s[0]).rows, 2u);
+  EXPECT_EQ(contract::DmaTranspose::unpack(m2s[0]).element_bytes, 2u);
+  for (uint32_t row = 0; row < 2; ++row) {
+    EXPECT_EQ(m2s[1 + row].address, kSource + 64 * row);
+    EXPECT_EQ(desc::length(m2s[1 + row].w0), 6u);
+  }
+  EXPECT_NE(m2s[2].w0 & desc::kLast, 0u);
+  ASSERT_EQ(s2m.size(), 4u);
+  for (uint32_t column = 0; column < 3; ++column) {
+    EXPECT_EQ(s2m[column].address, kTarget + 4 * column);
+    EXPECT_EQ(desc::length(s2m[column].w0), 4u);
+  }
+}
+
+// Where rows are cut to pieces there is one row in a packet.
+TEST(DmaLowering, TransposesOfPiecesFitInPackets) {
+  neff::DmaElement element = copy_element(rows(2, 16 * 8, 4), flat(2 * 16 * 8));
+  neff::DmaTransfer& t = element.transfers[0];
+  t.op = neff::DmaOp::kTranspose;
+  t.transpose_shape = {16, 1, 1, 8};
+  t.transpose_element_size = 2;
+  std::vector<nrt::QueueImage> queues(1);
+  ASSERT_TRUE(nrt::lower_block(context(), {&element}, &queues).ok());
+  const auto& m2s = queues[0].m2s.descriptors;
+  ASSERT_EQ(m2s.size(), 16u * 9 + 1);
+  EXPECT_EQ(m2s[9 * 3 + 1].address, kSource + 4 * 8 * 3);
+  EXPECT_EQ(queues[0].s2m.descriptors[8 * 3 + 2].address, kTarget + 2 * (2 * 16 + 3));
+}
+
 TEST(DmaLowering, WhatIsMissingIsTyped) {
   std::vector<nrt::QueueImage> queues(2);
   neff::DmaElement transpose = copy_element(flat(4), flat(4));

@@ -33,6 +33,15 @@ TEST(TimingParams, DefaultsAreThoseOfTrn1) {
   EXPECT_EQ(file.dma_write_ack, built_in.dma_write_ack);
   EXPECT_EQ(file.dma_buffer, built_in.dma_buffer);
   EXPECT_EQ(file.dma_burst_packets, built_in.dma_burst_packets);
+  EXPECT_EQ(file.dma_hwdge, built_in.dma_hwdge);
+  EXPECT_EQ(file.dma_swdge_start_cycles, built_in.dma_swdge_start_cycles);
+  EXPECT_EQ(file.dma_swdge_cycles, built_in.dma_swdge_cycles);
+  EXPECT_EQ(file.dma_t0, built_in.dma_t0);
+  EXPECT_EQ(file.dma_scattered_buffer, built_in.dma_scattered_buffer);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(file.dma_transpose_num[i] * built_in.dma_transpose_den[i],
+              built_in.dma_transpose_num[i] * file.dma_transpose_den[i]);
+  }
   EXPECT_EQ(file.hbm_latency, built_in.hbm_latency);
   EXPECT_EQ(file.seq_alu_cycles, built_in.seq_alu_cycles);
   EXPECT_EQ(file.seq_fetch, built_in.seq_fetch);

@@ -1,0 +1,125 @@
+#include "hw/core/dge.h"
+
+#include <algorithm>
+
+#include "contract/regs/udma.h"
+
+namespace hw {
+
+namespace desc = contract::desc;
+namespace udma = contract::udma;
+using contract::Descriptor;
+
+// One direction of a queue.
+struct DescriptorGenerator::RingState {
+  uint64_t base = 0;
+  uint32_t length = 0;
+  uint32_t index = 0;
+  uint32_t id = 0;
+  uint32_t free = 0;
+};
+
+// Registers of M2S and S2M queues have equal offsets.
+uint64_t DescriptorGenerator::registers(uint32_t queue, uint32_t e, bool receive) const {
+  return fabric_.address_map().udma(first_engine_ + e).device + udma::kM2sQ +
+         uint64_t{udma::kM2sQStride} * queue + (receive ? contract::kS2mOffset : 0);
+}
+
+std::optional<DescriptorGenerator::RingState> DescriptorGenerator::ring_state(uint64_t at) const {
+  uint32_t low = 0;
+  uint32_t high = 0;
+  uint32_t tail = 0;
+  uint32_t status = 0;
+  RingState ring;
+  const bool ok = fabric_.read32(at + udma::kM2sQRingBaseLo, low) &&
+                  fabric_.read32(at + udma::kM2sQRingBaseHi, high) &&
+                  fabric_.read32(at + udma::kM2sQRingLength, ring.length) &&
+                  fabric_.read32(at + udma::kM2sQTail, tail) &&
+                  fabric_.read32(at + udma::kM2sQStatus, status);
+  ring.base = uint64_t{high} << 32 | low;
+  ring.index = udma::kM2sQTailIndex.get(tail);
+  ring.id = udma::kM2sQTailRingId.get(tail);
+  const uint32_t used = udma::kM2sQStatusUsed.get(status);
+  if (!ok || ring.index >= ring.length || used > ring.length) return std::nullopt;
+  ring.free = ring.length - used;
+  return ring;
+}
+
+bool DescriptorGenerator::ready(uint32_t queue, uint64_t most) const {
+  if (queue >= kQueues) return false;
+  for (uint32_t e = 0; e < contract::kDmaPerNc; ++e) {
+    for (const bool receive : {false, true}) {
+      const auto ring = ring_state(registers(queue, e, receive));
+      if (!ring || ring->length < most) return false;
+    }
+  }
+  return true;
+}
+
+bool DescriptorGenerator::put(const GeneratedTransfer& transfer) {
+  // The receiving side first (spec/hw-registers.md 0.2 rule 7).
+  std::array<std::array<RingState, contract::kDmaPerNc>, 2> rings;
+  const auto list = [&](uint32_t e, bool receive) -> const std::vector<Descriptor>& {
+    return receive ? transfer.rings[e].s2m : transfer.rings[e].m2s;
+  };
+  for (uint32_t e = 0; e < contract::kDmaPerNc; ++e) {
+    for (const bool receive : {true, false}) {
+      const auto ring = ring_state(registers(transfer.queue, e, receive));
+      if (!ring || ring->free < list(e, receive).size()) return false;
+      rings[receive ? 1 : 0][e] = *ring;
+    }
+  }
+  for (uint32_t e = 0; e < contract::kDmaPerNc; ++e) {
+    for (const bool receive : {true, false}) {
+      RingState& ring = rings[receive ? 1 : 0][e];
+      for (Descriptor d : list(e, receive)) {
+        d.w0 |= ring.id << desc::kRingIdShift;
+        uint8_t bytes[sizeof d];
+        base::store(bytes, d);
+        fabric_.write(ring.base + uint64_t{ring.index} * sizeof d, {bytes, sizeof bytes});
+        if (++ring.index < ring.length) continue;
+        ring.index = 0;
+        ring.id = (ring.id + 1) & 3;
+      }
+      fabric_.write32(registers(transfer.queue, e, receive) + udma::kM2sQTailInc,
+                      static_cast<uint32_t>(list(e, receive).size()));
+    }
+  }
+  return true;
+}
+
+base::Ps DescriptorGenerator::submit(GeneratedTransfer transfer, base::Ps at) {
+  base::Ps& next = next_[transfer.queue];
+  const base::Ps when = std::max(at, next);
+  next = when + timing_.dma_t0;
+  pending_.push_back({std::move(transfer), when});
+  return when;
+}
+
+std::optional<base::Ps> DescriptorGenerator::advance(base::Ps now) {
+  std::array<bool, kQueues> held{};  // an earlier transfer of the queue has to go first
+  std::optional<base::Ps> again;
+  for (size_t i = 0; i < pending_.size();) {
+    Pending& p = pending_[i];
+    bool& hold = held[p.transfer.queue];
+    if (!hold && p.at <= now) {
+      if (put(p.transfer)) {
+        pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(i));
+        continue;
+      }
+      p.at = now + timing_.dma_t0;
+    }
+    hold = true;
+    again = std::min(again.value_or(p.at), std::max(p.at, now));
+    ++i;
+  }
+  return again;
+}
+
+void DescriptorGenerator::reset() {
+  pending_.clear();
+  next_ = {};
+  busy_until_ = 0;
+}
+
+}  // namespace hw

@@ -1,0 +1,58 @@
+// The descriptor-generating block of one engine: takes transfers from the sequencer, puts their
+// descriptors into the rings of a queue and rings the doorbells. Source of truth:
+// spec/engine-isa.md 8.2 and 8.3, docs/hardware-contract.md 3.
+//
+// Model: the block learns a ring from the queue's registers and writes behind its tail. Transfers
+// of one queue are dma.t0_ns apart or more; one that does not fit waits for the engines, and looks
+// again after that time. Exact: descriptors, order per queue. Approximate: times.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "hw/core/generated_transfer.h"
+#include "hw/params.h"
+
+namespace hw {
+
+class DescriptorGenerator {
+ public:
+  static constexpr uint32_t kQueues = 16;
+
+  DescriptorGenerator(Fabric& fabric, uint32_t nc, const TimingParams& timing)
+      : fabric_(fabric), timing_(timing), first_engine_(nc * contract::kDmaPerNc) {}
+
+  // Until when the block works on an instruction; the next one waits.
+  base::Ps busy_until() const { return busy_until_; }
+  void occupy(base::Ps until) { busy_until_ = until; }
+
+  // Whether the queue's rings are set up and have room for `most` descriptors of each direction.
+  bool ready(uint32_t queue, uint64_t most) const;
+  // Returns when the doorbells ring, `at` at the earliest.
+  base::Ps submit(GeneratedTransfer transfer, base::Ps at);
+  // Puts what is due by `now` into the rings; when to call again, if there is more.
+  std::optional<base::Ps> advance(base::Ps now);
+  void reset();
+
+ private:
+  struct Pending {
+    GeneratedTransfer transfer;
+    base::Ps at;
+  };
+  struct RingState;
+  uint64_t registers(uint32_t queue, uint32_t e, bool receive) const;
+  std::optional<RingState> ring_state(uint64_t registers) const;
+  // False, without effect, if it does not fit.
+  bool put(const GeneratedTransfer& transfer);
+
+  Fabric& fabric_;
+  const TimingParams& timing_;
+  uint32_t first_engine_;
+  base::Ps busy_until_ = 0;
+  std::array<base::Ps, kQueues> next_{};  // of each queue
+  std::deque<Pending> pending_;           // in the order of instructions
+};
+
+}  // namespace hw
