@@ -12,8 +12,9 @@ namespace hw {
 constexpr base::num::Type num_type(contract::DType t) {
   return static_cast<base::num::Type>(t);
 }
+// Not of those that only move.
 constexpr base::num::Type num_type(contract::isa::DataType t) {
-  return num_type(contract::isa::dtype_of(t));
+  return static_cast<base::num::Type>(t);
 }
 constexpr base::num::Reduce num_reduce(contract::ReduceOp op) {
   return static_cast<base::num::Reduce>(op);
@@ -40,6 +41,8 @@ static_assert(num_type(DType::kInt64) == Type::kInt64);
 static_assert(num_type(DType::kFp8E3) == Type::kFp8E3);
 static_assert(num_type(DType::kFp8E4) == Type::kFp8E4);
 static_assert(num_type(DType::kFp8E5) == Type::kFp8E5);
+static_assert(num_type(contract::isa::DataType::kFloat8e5) == Type::kFp8E5);
+static_assert(num_type(contract::isa::DataType::kFloat8e4fn) == Type::kFp8E4Fn);
 static_assert(num_reduce(ReduceOp::kAdd) == Reduce::kAdd);
 static_assert(num_reduce(ReduceOp::kFma) == Reduce::kFma);
 static_assert(num_reduce(ReduceOp::kMax) == Reduce::kMax);

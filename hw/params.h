@@ -81,6 +81,7 @@ struct TimingParams {
   uint64_t dve_bn_aggregate_cycles = 13;        // dve.bn_aggregate_cycles, D
   uint64_t dve_exp_speedup = 4;                 // dve.exp_speedup, V
   uint64_t dve_rand2_speedup = 4;               // dve.rand2_speedup, V
+  uint64_t dve_mx_speedup = 4;                  // dve.mx_speedup, V
   uint64_t dve_read_accumulator_cycles = 64;    // dve.read_accumulator_cycles, V
   base::Ps act_pipe_latency = base::ns(113);    // act.pipe_latency_ns, M
   base::Ps act_table_load = base::ns(1280);     // act.table_load_ns, A

@@ -6,7 +6,8 @@ namespace neff {
 
 std::optional<DataType> data_type(std::string_view name) {
   for (const auto& entry : contract::isa::kDataTypeNames) {
-    if (name == entry.name) return static_cast<DataType>(entry.value);
+    const auto type = static_cast<DataType>(entry.value);
+    if (name == entry.name && contract::isa::has_dtype(type)) return type;
   }
   return std::nullopt;
 }

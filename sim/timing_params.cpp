@@ -81,6 +81,7 @@ hw::TimingParams timing_params(const config::Timing& timing) {
   params.dve_bn_aggregate_cycles = timing.integer("dve.bn_aggregate_cycles");
   params.dve_exp_speedup = timing.integer("dve.exp_speedup");
   params.dve_rand2_speedup = timing.integer("dve.rand2_speedup");
+  params.dve_mx_speedup = timing.integer("dve.mx_speedup");
   params.pe_fp32_onezero_factor = timing.integer("pe.fp32_onezero_factor");
   params.seq_load_sbuf_cycles = timing.integer("seq.load_sbuf_cycles");
   params.pool_rsqrt_cycles = timing.integer("pool.rsqrt_cycles");

@@ -1,5 +1,6 @@
 // Rules that tie several operands of one instruction together. Source of truth:
-// spec/engine-isa.md 3 (partitions, element counts, PSUM inputs), spec/neff.md 5.4 R-17 (WRITE).
+// spec/engine-isa.md 3 (partitions, element counts, PSUM inputs), 5.6 (scales), spec/neff.md 5.4
+// R-17 (WRITE).
 #pragma once
 
 #include "contract/isa_types.h"
@@ -13,6 +14,25 @@ constexpr bool legal_partitions(unsigned start, unsigned count) {
   if (count > 64) return start == 0;
   if (count > 32) return start % 64 == 0 && start < kPartitions;
   return start % 32 == 0 && start < kPartitions;
+}
+
+// Scales of MX operands (spec/engine-isa.md 5.6): group g of a quadrant, 8 partitions of data, has
+// its scale in partition g + o of that quadrant, o the first partition of the operand within it.
+// The operand ends with the last quadrant's fourth scale.
+constexpr unsigned kQuadrant = 32;
+constexpr unsigned kMxGroupLanes = 8;
+constexpr unsigned kMxGroups = kQuadrant / kMxGroupLanes;
+constexpr unsigned scale_rows_of(unsigned rows) {
+  return rows - kQuadrant + kMxGroups;
+}
+constexpr bool legal_scales(const TensorOperand& scale, unsigned scale_rows,
+                            const TensorOperand& data, unsigned rows) {
+  return rows != 0 && rows % kQuadrant == 0 && scale_rows == scale_rows_of(rows) &&
+         scale.memory == Memory::kSbuf && scale.start_partition % kMxGroups == 0 &&
+         scale.start_partition % kQuadrant < 4 * kMxGroups &&
+         scale.start_partition / kQuadrant == data.start_partition / kQuadrant &&
+         (scale.dtype == DataType::kFloat8e8 || scale.dtype == DataType::kUint8) &&
+         element_count(scale) == element_count(data);
 }
 
 constexpr DecodeError check_operands(const Write& w) {
@@ -40,6 +60,17 @@ constexpr DecodeError check_operands(const AllEngineBarrier& b) {
 
 constexpr DecodeError check_operands(const EventSemaphoreRangeClear& c) {
   return c.first <= c.last ? DecodeError::kNone : DecodeError::kFieldRange;
+}
+
+// What one instruction reaches of a memory (spec/engine-isa.md 3 rule 5); a product fills PSUM.
+constexpr bool legal_size(const TensorOperand& t, bool product = false) {
+  const uint64_t most = t.memory == Memory::kSbuf ? 65536
+                        : product ? tpb::kPsumPartitionBytes / data_type_bytes(t.dtype)
+                                  : 4096;
+  return element_count(t) <= most;
+}
+constexpr bool legal_size(const ScalarOperand& s, bool /*product*/ = false) {
+  return s.kind != ScalarOperand::kTile || legal_size(s.tile);
 }
 
 constexpr bool legal_partitions(const TensorOperand& t, unsigned count) {
@@ -98,12 +129,24 @@ constexpr DecodeError check_operands(const TensorTensor& t) {
               (!on_bits(t.op) || (is_integer(t.dst) && is_integer(t.src0) && is_integer(t.src1))));
 }
 
+// The operand of an operator on bits is an integer; NOT and BYPASS have none.
+constexpr bool legal_on_bits(TensorOp op, const ScalarOperand& s) {
+  return !on_bits(op) || op == TensorOp::kNot || s.kind != ScalarOperand::kTile ||
+         is_integer(s.tile);
+}
+
 // Operators are both on bits or both arithmetic; BYPASS goes with either.
 constexpr DecodeError check_operands(const TensorScalar& t) {
   const bool bits = on_bits(t.op0) || on_bits(t.op1);
   const bool alike = !bits || ((on_bits(t.op0) || t.op0 == TensorOp::kBypass) &&
                                (on_bits(t.op1) || t.op1 == TensorOp::kBypass));
-  return when(alike && (!bits || (is_integer(t.dst) && is_integer(t.src))));
+  return when(alike && (!bits || (is_integer(t.dst) && is_integer(t.src))) &&
+              legal_on_bits(t.op0, t.operand0) && legal_on_bits(t.op1, t.operand1));
+}
+
+// Four numbers to an element are set to nothing but 0.
+constexpr DecodeError check_operands(const Memset& t) {
+  return when(!is_packed(t.dst.dtype) || t.value == 0);
 }
 
 constexpr DecodeError check_operands(const ScalarTensorTensor& t) {
@@ -148,7 +191,7 @@ constexpr DecodeError check_operands(const AffineSelect& t) {
 
 constexpr bool is_8_bit_float(const TensorOperand& t) {
   return t.dtype == DataType::kFloat8e3 || t.dtype == DataType::kFloat8e4 ||
-         t.dtype == DataType::kFloat8e5;
+         t.dtype == DataType::kFloat8e5 || t.dtype == DataType::kFloat8e4fn;
 }
 
 // spec/engine-isa.md 7: weights of at most 128 columns, from SBUF into the array.
@@ -173,6 +216,28 @@ constexpr DecodeError check_operands(const Matmul& t) {
   return when(t.moving.memory == Memory::kSbuf && t.dst.memory == Memory::kPsum &&
               !is_integer(t.moving) && type && sizes && slicing &&
               (t.transpose == 0 || t.accumulate == Accumulate::kOverwrite));
+}
+
+// spec/engine-isa.md 5.6, 10.2, 10.4.
+constexpr DecodeError check_operands(const QuantizeMx& t) {
+  const bool types =
+      (t.dst.dtype == DataType::kFloat8e5x4 || t.dst.dtype == DataType::kFloat8e4fnx4) &&
+      (t.src.dtype == DataType::kBfloat16 || t.src.dtype == DataType::kFloat16);
+  return when(types && t.dst.memory == Memory::kSbuf && t.src.memory == Memory::kSbuf &&
+              element_count(t.src) == 4 * element_count(t.dst) &&
+              legal_scales(t.scale, t.scale_rows, t.dst, t.partitions));
+}
+constexpr DecodeError check_operands(const LdweightsMx& t) {
+  const uint64_t columns = element_count(t.src);
+  return when(is_packed(t.src.dtype) && t.src.memory == Memory::kSbuf && columns % 2 == 0 &&
+              columns <= kPartitions && legal_scales(t.scale, t.scale_rows, t.src, t.rows));
+}
+constexpr DecodeError check_operands(const MatmulMx& t) {
+  const bool type = t.dst.dtype == DataType::kFloat32 || t.dst.dtype == DataType::kBfloat16;
+  return when(is_packed(t.moving.dtype) && t.moving.memory == Memory::kSbuf && type &&
+              t.dst.memory == Memory::kPsum && t.dst.start_partition == 0 &&
+              element_count(t.moving) == element_count(t.dst) &&
+              legal_scales(t.scale, t.scale_rows, t.moving, t.rows));
 }
 
 // One block of at most 32 x 32 elements, or whole blocks that stay where they are.
@@ -233,7 +298,6 @@ constexpr uint8_t shuffle_mask(const StreamShuffle& t, unsigned i) {
   const uint64_t words[4] = {t.mask0, t.mask1, t.mask2, t.mask3};
   return static_cast<uint8_t>(words[i / 8] >> (i % 8 * 8));
 }
-constexpr unsigned kQuadrant = 32;
 constexpr uint8_t kUnmoved = 255;
 constexpr DecodeError check_operands(const StreamShuffle& t) {
   bool lanes = t.partitions % kQuadrant == 0;
@@ -290,6 +354,9 @@ constexpr DecodeError check_operands(const Activate2& t) {
 
 // Lanes that share a list of indices or numbers.
 constexpr unsigned kGroup = 16;
+constexpr DecodeError check_operands(const LoadIndex& t) {
+  return when(t.src.memory == Memory::kSbuf && is_index(t.src) && t.partitions % kGroup == 0);
+}
 constexpr DecodeError check_operands(const LocalGather& t) {
   const bool width = t.width != 0 && (t.width & (t.width - 1)) == 0;
   return when(t.partitions % kGroup == 0 && width && t.count != 0 && t.count <= 4096 &&
@@ -399,7 +466,7 @@ constexpr DecodeError check_operands(const PseudoTriggerCollective2& c) {
                            t == CollectiveType::kPermuteReduceImplicit ||
                            t == CollectiveType::kSendRecvCce;
   const bool metadata = c.metadata_var_id != 0 || c.recv_counts_known != 0 || c.has_rdispls != 0;
-  const bool ok = (variable_size || !metadata) && (rooted || c.root == 0) &&
+  const bool ok = has_dtype(c.dtype) && (variable_size || !metadata) && (rooted || c.root == 0) &&
                   (two_sources || (c.src1_var_id == 0 && c.src1_var_offset == 0));
   return ok ? DecodeError::kNone : DecodeError::kFieldRange;
 }

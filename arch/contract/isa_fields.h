@@ -38,7 +38,8 @@ constexpr unsigned kEngines = kEnginesPerNc;
 
 enum class Memory : uint8_t { kSbuf = 0, kPsum = 1 };
 
-// The types that operands can have, as the table of instructions spells them.
+// The types that operands can have, as the table of instructions spells them. Those behind the last
+// of nrt.h are the engines' own (spec/engine-isa.md 5.1): no descriptor and no collective has them.
 enum class DataType : uint8_t {
   kUint64 = static_cast<uint8_t>(DType::kUint64),
   kInt8 = static_cast<uint8_t>(DType::kInt8),
@@ -55,14 +56,38 @@ enum class DataType : uint8_t {
   kFloat8e3 = static_cast<uint8_t>(DType::kFp8E3),
   kFloat8e4 = static_cast<uint8_t>(DType::kFp8E4),
   kFloat8e5 = static_cast<uint8_t>(DType::kFp8E5),
+  kFloat8e4fn = 16,  // OCP e4m3: up to 448, no infinity
+  kFloat8e8 = 17,    // OCP e8m0: the scale of a group, 2^(byte - 127), 255 is NaN
+  // Four numbers to an element, the first in the low bits.
+  kFloat8e5x4 = 18,
+  kFloat8e4fnx4 = 19,
+  kFloat4e2fnx4 = 20,
 };
 
 constexpr DType dtype_of(DataType type) {
   return static_cast<DType>(type);
 }
+constexpr bool has_dtype(DataType type) {
+  return type <= DataType::kFloat8e5;
+}
+// Several numbers to an element, whose scales lie elsewhere.
+constexpr bool is_packed(DataType type) {
+  return type >= DataType::kFloat8e5x4;
+}
 // Bytes of one element; 0 for a code that is not a data type.
 constexpr unsigned data_type_bytes(DataType type) {
-  return dtype_size(dtype_of(type));
+  switch (type) {
+    case DataType::kFloat8e4fn:
+    case DataType::kFloat8e8:
+      return 1;
+    case DataType::kFloat8e5x4:
+    case DataType::kFloat8e4fnx4:
+      return 4;
+    case DataType::kFloat4e2fnx4:
+      return 2;
+    default:
+      return has_dtype(type) ? dtype_size(dtype_of(type)) : 0;
+  }
 }
 
 enum class WaitCond : uint8_t {

@@ -1,8 +1,9 @@
 // What one engine of one generation executes of the instruction set, beyond what data/isa says of
-// engines. Source of truth: spec/engine-isa.md 4, 5.3 and 10.
+// engines. Source of truth: spec/engine-isa.md 4, 5 and 10.
 #pragma once
 
 #include "arch/contract/address_map.h"
+#include "arch/contract/isa_checks.h"
 #include "contract/isa_types.h"
 
 namespace contract::isa {
@@ -81,7 +82,102 @@ constexpr bool generates(DgeMode mode, Engine engine, Gen gen) {
                                  : engine != Engine::kPool && gen != Gen::kV2;
 }
 
+// Which types only move: equal ones, bit for bit.
+constexpr bool moves(const Instruction& in) {
+  switch (in.opcode) {
+    case Opcode::kTensorCopy:
+      return in.operands.tensor_copy.dst.dtype == in.operands.tensor_copy.src.dtype;
+    case Opcode::kMemset:
+    case Opcode::kStreamShuffle:
+    case Opcode::kTranspose:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Operands that indices may go with (spec/engine-isa.md 3 rule 9).
+constexpr bool takes_index(const Instruction& in, Engine engine, const TensorOperand* t) {
+  const Operands& o = in.operands;
+  const bool narrow = data_type_bytes(t->dtype) <= 2 && !dtype_is_integer(dtype_of(t->dtype));
+  switch (in.opcode) {
+    case Opcode::kTensorCopy:
+      return engine != Engine::kPool;
+    case Opcode::kCopyPredicated:
+      return t == &o.copy_predicated.dst || t == &o.copy_predicated.predicate;
+    case Opcode::kTensorTensor:
+      return t == &o.tensor_tensor.dst || t == &o.tensor_tensor.src0;
+    case Opcode::kTensorScalar:
+      return (t == &o.tensor_scalar.dst || t == &o.tensor_scalar.src) &&
+             !on_bits(o.tensor_scalar.op0) && !on_bits(o.tensor_scalar.op1);
+    case Opcode::kTensorReduce:
+      return true;
+    case Opcode::kTensorScalarReduce:
+      return t == &o.tensor_scalar_reduce.dst || t == &o.tensor_scalar_reduce.src;
+    case Opcode::kTensorScalarCumulative:
+      return t == &o.tensor_scalar_cumulative.dst || t == &o.tensor_scalar_cumulative.src;
+    case Opcode::kActivate:
+      return t == &o.activate.dst || t == &o.activate.src;
+    case Opcode::kActivate2:
+      return t == &o.activate2.dst || t == &o.activate2.src;
+    case Opcode::kExponential:
+      return t == &o.exponential.dst || t == &o.exponential.src;
+    case Opcode::kLdweights:
+      return narrow && o.ldweights.src.start_partition == 0 && o.ldweights.column == 0;
+    case Opcode::kMatmul:
+      return o.matmul.moving.start_partition == 0 && o.matmul.dst.start_partition == 0 &&
+             (t == &o.matmul.dst || (narrow && o.matmul.transpose == 0));
+    case Opcode::kLdweightsMx:
+      return t == &o.ldweights_mx.src && o.ldweights_mx.src.start_partition == 0;
+    case Opcode::kMatmulMx:
+      return t != &o.matmul_mx.scale && o.matmul_mx.moving.start_partition == 0;
+    default:
+      return false;
+  }
+}
+
+constexpr bool is_mx(Opcode op) {
+  return op == Opcode::kQuantizeMx || op == Opcode::kLdweightsMx || op == Opcode::kMatmulMx;
+}
+
 }  // namespace detail
+
+// Lanes that share indices.
+constexpr unsigned index_lanes(Engine engine) {
+  return engine == Engine::kPe ? 32 : kGroup;
+}
+
+// Whether tensor `number` may go by indices that begin at partition `start`: a source starts where
+// they do; what is scattered has them where the first source is, and does not go to PSUM from the
+// Scalar engine.
+constexpr bool indexable(const Instruction& in, Engine engine, unsigned number, unsigned start) {
+  const TensorUses uses = tensors_of(in);
+  if (number >= uses.count) return false;
+  const TensorUse& use = uses.uses[number];
+  const TensorOperand& t = *use.tensor;
+  if (t.dims[1].count != 0 || !detail::takes_index(in, engine, &t)) return false;
+  if (use.access == Access::kRead) return t.start_partition == start;
+  const bool reaches = engine != Engine::kAct || t.memory == Memory::kSbuf;
+  return reaches && uses.count > 1 && uses.uses[1].tensor->start_partition == start;
+}
+
+// The number of the first tensor whose type this engine does not take in this instruction, or -1
+// (spec/engine-isa.md 5.1): integers of 64 bits are for DMA; OCP types came with v4, where those of
+// MX enter its instructions and are moved; the Tensor engine of v4 has no e3m4.
+constexpr int foreign_type(const Instruction& in, Engine engine, Gen gen) {
+  const TensorUses uses = tensors_of(in);
+  const bool mx = detail::is_mx(in.opcode) || detail::moves(in);
+  for (unsigned i = 0; i < uses.count; ++i) {
+    const DataType type = uses.uses[i].tensor->dtype;
+    const bool scales_only = is_packed(type) || type == DataType::kFloat8e8;
+    const bool taken =
+        has_dtype(type) ? data_type_bytes(type) != 8 && (type != DataType::kFloat8e3 ||
+                                                         engine != Engine::kPe || gen != Gen::kV4)
+                        : gen == Gen::kV4 && (mx || !scales_only);
+    if (!taken) return static_cast<int>(i);
+  }
+  return -1;
+}
 
 // `in` as decoded, on an engine that its opcode runs on.
 constexpr bool executes(const Instruction& in, Engine engine, Gen gen) {
@@ -119,6 +215,11 @@ constexpr bool executes(const Instruction& in, Engine engine, Gen gen) {
     case Opcode::kActivate2:
     case Opcode::kExponential:
     case Opcode::kRand2:
+    case Opcode::kLoadIndex:
+      return gen == Gen::kV4 && in.operands.load_index.partitions % index_lanes(engine) == 0;
+    case Opcode::kQuantizeMx:
+    case Opcode::kLdweightsMx:
+    case Opcode::kMatmulMx:
       return gen == Gen::kV4;
     case Opcode::kRng:
       return engine == Engine::kDve || gen != Gen::kV2;

@@ -26,6 +26,7 @@ bool format_of(Type type, Format* format) {
       *format = {4, -2};
       return true;
     case Type::kFp8E4:
+    case Type::kFp8E4Fn:
       *format = {3, -6};
       return true;
     case Type::kFp8E5:

@@ -5,7 +5,8 @@
 // and overflow to infinity; floats become integers by rounding to nearest even and saturating, NaN
 // becomes 0; every NaN result is the canonical quiet NaN of its type, so results do not depend on
 // the host's processor. 8-bit floats are IEEE-like with infinities: e5m2 (largest 57344), e4m3
-// (240), and e3m4, whose range is not published and taken as 15.5.
+// (240), and e3m4, whose range is not published and taken as 15.5; e4m3fn (448) has none, and what
+// overflows becomes its largest number (spec/engine-isa.md 5.2).
 #pragma once
 
 #include <cstddef>
@@ -30,12 +31,13 @@ enum class Type : uint8_t {
   kFp8E3 = 0xD,
   kFp8E4 = 0xE,
   kFp8E5 = 0xF,
+  kFp8E4Fn = 0x10,  // of instructions only
 };
-constexpr size_t kTypes = 16;
+constexpr size_t kTypes = 17;
 
 constexpr size_t size_of(Type t) {
-  constexpr uint8_t sizes[kTypes] = {0, 8, 1, 1, 2, 2, 2, 2, 4, 4, 4, 4, 8, 1, 1, 1};
-  return sizes[static_cast<size_t>(t) & 15];
+  constexpr uint8_t sizes[kTypes] = {0, 8, 1, 1, 2, 2, 2, 2, 4, 4, 4, 4, 8, 1, 1, 1, 1};
+  return static_cast<size_t>(t) < kTypes ? sizes[static_cast<size_t>(t)] : 0;
 }
 constexpr bool is_integer(Type t) {
   switch (t) {

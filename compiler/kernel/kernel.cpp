@@ -20,6 +20,12 @@ static_assert(static_cast<int>(Reduce::kLoadReduce) ==
               static_cast<int>(isa::ReduceCmd::kLoadReduce));
 static_assert(static_cast<int>(Accumulate::kStart) == static_cast<int>(isa::Accumulate::kStart));
 static_assert(static_cast<int>(DType::kFloat8e5) == static_cast<int>(isa::DataType::kFloat8e5));
+static_assert(static_cast<int>(DType::kFloat8e4fn) ==
+                  static_cast<int>(isa::DataType::kFloat8e4fn) &&
+              static_cast<int>(DType::kFloat4e2fnx4) ==
+                  static_cast<int>(isa::DataType::kFloat4e2fnx4));
+static_assert(static_cast<int>(Generation::kV2) == static_cast<int>(contract::Gen::kV2) &&
+              static_cast<int>(Generation::kV4) == static_cast<int>(contract::Gen::kV4));
 static_assert(static_cast<int>(Engine::kTensor) == static_cast<int>(isa::Engine::kPe) &&
               static_cast<int>(Engine::kScalar) == static_cast<int>(isa::Engine::kAct) &&
               static_cast<int>(Engine::kGpSimd) == static_cast<int>(isa::Engine::kPool) &&

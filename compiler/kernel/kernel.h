@@ -218,6 +218,25 @@ class __attribute__((visibility("default"))) Kernel {
   void load_weights(const View& stationary, int column = 0, Location at = Location::here());
   void multiply(const View& dst, const View& moving, Accumulate accumulate = Accumulate::kOverwrite,
                 Location at = Location::here());
+  // ---- Numbers with scales of groups (spec/engine-isa.md 5.6), NeuronCore v4 ----
+  // Operands have elements of four numbers: K = 4 x partitions, which are 32, 64, 96 or 128. A
+  // scale tile (kFloat8e8 or kUint8) has one element for each element of its operand and group of 8
+  // partitions, the four of a quadrant in its first partitions, or 4, 8 or 12 further on if it
+  // begins there; it may have as many partitions as the operand, or 28 fewer, which are all it
+  // uses. src is float16 or bfloat16, with four times the elements of dst, which is of 8-bit
+  // floats.
+  void quantize_mx(const View& dst, const View& scale, const View& src,
+                   Location at = Location::here());
+  // dst[m, n] (+)= sum over partitions p and numbers j of stationary[p, m, j] * moving[p, n, j],
+  // each times its scale. M is even.
+  void matmul_mx(const View& dst, const View& stationary, const View& stationary_scale,
+                 const View& moving, const View& moving_scale,
+                 Accumulate accumulate = Accumulate::kOverwrite, Location at = Location::here());
+  // The two halves of it.
+  void load_weights_mx(const View& stationary, const View& scale, Location at = Location::here());
+  void multiply_mx(const View& dst, const View& moving, const View& scale,
+                   Accumulate accumulate = Accumulate::kOverwrite, Location at = Location::here());
+
   // dst (PSUM) = src transposed, by a product with a square identity of src's partitions. From
   // NeuronCore v3 on bit by bit, with dst of src's type.
   void transpose(const View& dst, const View& src, const View& identity,
@@ -239,6 +258,7 @@ class __attribute__((visibility("default"))) Kernel {
  private:
   void product(const char* name, const View& dst, const View& moving, Accumulate accumulate,
                bool transpose, Location at);
+  bool fits(const char* name, const View& dst, const View& moving, bool mx, Location at);
   View tensor(const std::string& name, int usage, DType dtype, Sizes shape, const void* data,
               size_t bytes, Location at);
   Tile tile(Space space, const Sizes& shape, DType dtype, const std::string& name,

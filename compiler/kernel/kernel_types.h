@@ -11,7 +11,8 @@ namespace kernel {
 // NeuronCore v2 (trn1, inf2), v3 (trn2), v4 (trn3).
 enum class Generation : uint8_t { kV2 = 2, kV3 = 3, kV4 = 4 };
 
-// spec/neff.md 3.6.
+// spec/neff.md 3.6. Types behind kFloat8e5 are those of NeuronCore v4 (spec/engine-isa.md 5.1) and
+// of tiles only: transfers move their bits, from and to tensors of integers of as many bytes.
 enum class DType : uint8_t {
   kUint64 = 1,
   kInt8 = 2,
@@ -28,6 +29,12 @@ enum class DType : uint8_t {
   kFloat8e3 = 13,
   kFloat8e4 = 14,
   kFloat8e5 = 15,
+  kFloat8e4fn = 16,  // largest number 448, no infinity
+  kFloat8e8 = 17,    // scales of MX operands
+  // Four numbers to an element.
+  kFloat8e5x4 = 18,
+  kFloat8e4fnx4 = 19,
+  kFloat4e2fnx4 = 20,
 };
 
 // Who executes an instruction, or triggers a transfer. kAuto: docs/kernels.md says who.

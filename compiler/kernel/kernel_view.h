@@ -57,6 +57,12 @@ class __attribute__((visibility("default"))) View {
   View windows(size_t dim, int64_t size, int64_t stride, Location at = Location::here()) const;
   // The same bits as another type. The innermost dimension must be contiguous if sizes differ.
   View as(DType dtype, Location at = Location::here()) const;
+  // NeuronCore v4: element i of the result is element index[i] of this tile, (partitions, size), as
+  // an operand of one instruction (docs/kernels.md says which). Each group of 16 partitions, on the
+  // Tensor engine 32, has indices of its own: number i is in partition i mod 16 of the group,
+  // column i / 16. The result has `count` elements, or as many as there are indices for 16
+  // partitions.
+  View indirect(const View& index, int64_t count = 0, Location at = Location::here()) const;
 
  private:
   friend class Program;
@@ -74,6 +80,8 @@ class __attribute__((visibility("default"))) View {
   int64_t start_partition_ = 0;  // on the chip
   int64_t offset_ = 0;           // bytes: in the tensor, in each partition
   std::vector<Dim> dims_;
+  std::shared_ptr<const View> index_;  // what it goes by, or null
+  int64_t extent_ = 0;                 // elements that there are to choose from
 };
 
 // Memory on the chip, from its allocation until it is destroyed or released. What comes after it in

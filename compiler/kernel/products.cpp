@@ -16,6 +16,10 @@ std::string size_of(int64_t rows, int64_t columns) {
   return std::to_string(rows) + " x " + std::to_string(columns);
 }
 
+bool is_e4m3(DType dtype) {
+  return dtype == DType::kFloat8e4 || dtype == DType::kFloat8e4fn;
+}
+
 bool is_wide(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat32r;
 }
@@ -33,23 +37,20 @@ void Kernel::load_weights(const View& stationary, int column, Location at) {
   in.operands.ldweights.column = static_cast<uint8_t>(column);
   p.add(call, chosen(Engine::kAuto, Engine::kTensor), in);
   p.weights[{stationary.start_partition_, column}] = {stationary.size(0), free_elements(stationary),
-                                                      stationary.dtype()};
+                                                      stationary.dtype(), false};
 }
 
-void Kernel::product(const char* name, const View& dst, const View& moving, Accumulate accumulate,
-                     bool transpose, Location at) {
+// Whether the weights that are loaded go with this product.
+bool Kernel::fits(const char* name, const View& dst, const View& moving, bool mx, Location at) {
   Program& p = *program_;
-  const Call call{at, name};
-  const Program::Operand operands[] = {{"dst", &dst, true}, {"moving", &moving, false}};
-  if (!p.check(call, {operands[0], operands[1]})) return;
   const std::string what = std::string(name) + ": ";
   const auto loaded = p.weights.find({moving.start_partition_, dst.start_partition_});
-  if (loaded == p.weights.end()) {
+  if (loaded == p.weights.end() || loaded->second.mx != mx) {
     p.fail(base::Fault::kUsage, at,
-           what + "no weights begin at row " + std::to_string(moving.start_partition_) +
-               ", where moving begins, and column " + std::to_string(dst.start_partition_) +
-               ", where dst does");
-    return;
+           what + "no weights " + (mx ? "with scales " : "") + "begin at row " +
+               std::to_string(moving.start_partition_) + ", where moving begins, and column " +
+               std::to_string(dst.start_partition_) + ", where dst does");
+    return false;
   }
   const Program::Weights& w = loaded->second;
   if (w.rows != moving.size(0) || w.columns != dst.size(0) ||
@@ -58,17 +59,30 @@ void Kernel::product(const char* name, const View& dst, const View& moving, Accu
            what + "stationary is " + size_of(w.rows, w.columns) + " (K x M) and moving " +
                size_of(moving.size(0), free_elements(moving)) + " (K x N), dst is " +
                size_of(dst.size(0), free_elements(dst)) + " (M x N)");
-    return;
+    return false;
   }
   if (is_wide(w.dtype) != is_wide(moving.dtype())) {
     p.fail(base::Fault::kUsage, at, what + "32-bit types multiply only with themselves");
-    return;
+    return false;
+  }
+  if (is_e4m3(w.dtype) && is_e4m3(moving.dtype()) && w.dtype != moving.dtype()) {
+    p.fail(base::Fault::kUsage, at, what + "float8e4 and float8e4fn do not multiply");
+    return false;
   }
   if (free_elements(dst) > kBankElements) {
     p.fail(base::Fault::kUsage, at,
            what + std::to_string(free_elements(dst)) + " columns; a bank of PSUM holds 512");
-    return;
+    return false;
   }
+  return true;
+}
+
+void Kernel::product(const char* name, const View& dst, const View& moving, Accumulate accumulate,
+                     bool transpose, Location at) {
+  Program& p = *program_;
+  const Call call{at, name};
+  const Program::Operand operands[] = {{"dst", &dst, true}, {"moving", &moving, false}};
+  if (!p.check(call, {operands[0], operands[1]}) || !fits(name, dst, moving, false, at)) return;
   isa::Instruction in = make(Opcode::kMatmul);
   in.operands.matmul.accumulate = static_cast<isa::Accumulate>(accumulate);
   in.operands.matmul.dst = p.tensor(call, operands[0]);
@@ -77,6 +91,73 @@ void Kernel::product(const char* name, const View& dst, const View& moving, Accu
   in.operands.matmul.columns = lanes_of(dst);
   in.operands.matmul.transpose = transpose ? 1 : 0;
   p.add(call, chosen(Engine::kAuto, Engine::kTensor), in);
+}
+
+void Kernel::load_weights_mx(const View& stationary, const View& scale, Location at) {
+  Program& p = *program_;
+  const Call call{at, "load_weights_mx"};
+  const Program::Operand operands[] = {{"stationary", &stationary, false},
+                                       {"scale", &scale, false}};
+  if (!p.check(call, {operands[0], operands[1]})) return;
+  isa::Instruction in = make(Opcode::kLdweightsMx);
+  isa::LdweightsMx& o = in.operands.ldweights_mx;
+  o.src = p.tensor(call, operands[0]);
+  o.scale = p.scales(call, operands[1], stationary);
+  o.rows = lanes_of(stationary);
+  o.scale_rows = static_cast<uint8_t>(isa::scale_rows_of(o.rows));
+  p.add(call, chosen(Engine::kAuto, Engine::kTensor), in);
+  p.weights[{stationary.start_partition_, 0}] = {stationary.size(0), free_elements(stationary),
+                                                 stationary.dtype(), true};
+}
+
+void Kernel::multiply_mx(const View& dst, const View& moving, const View& scale,
+                         Accumulate accumulate, Location at) {
+  Program& p = *program_;
+  const Call call{at, "matmul_mx"};
+  const Program::Operand operands[] = {
+      {"dst", &dst, true}, {"moving", &moving, false}, {"scale", &scale, false}};
+  if (!p.check(call, {operands[0], operands[1], operands[2]}) ||
+      !fits(call.name, dst, moving, true, at)) {
+    return;
+  }
+  isa::Instruction in = make(Opcode::kMatmulMx);
+  isa::MatmulMx& o = in.operands.matmul_mx;
+  o.accumulate = static_cast<isa::Accumulate>(accumulate);
+  o.dst = p.tensor(call, operands[0]);
+  o.moving = p.tensor(call, operands[1]);
+  o.scale = p.scales(call, operands[2], moving);
+  o.rows = lanes_of(moving);
+  o.columns = lanes_of(dst);
+  o.scale_rows = static_cast<uint8_t>(isa::scale_rows_of(o.rows));
+  p.add(call, chosen(Engine::kAuto, Engine::kTensor), in);
+}
+
+void Kernel::matmul_mx(const View& dst, const View& stationary, const View& stationary_scale,
+                       const View& moving, const View& moving_scale, Accumulate accumulate,
+                       Location at) {
+  load_weights_mx(stationary, stationary_scale, at);
+  multiply_mx(dst, moving, moving_scale, accumulate, at);
+}
+
+void Kernel::quantize_mx(const View& dst, const View& scale, const View& src, Location at) {
+  Program& p = *program_;
+  const Call call{at, "quantize_mx"};
+  const Program::Operand operands[] = {
+      {"dst", &dst, true}, {"scale", &scale, true}, {"src", &src, false}};
+  if (!p.check(call, {operands[0], operands[1], operands[2]})) return;
+  isa::Instruction in = make(Opcode::kQuantizeMx);
+  isa::QuantizeMx& o = in.operands.quantize_mx;
+  o.dst = p.tensor(call, operands[0]);
+  o.src = p.tensor(call, operands[2]);
+  o.scale = p.scales(call, operands[1], dst);
+  o.partitions = lanes_of(dst);
+  o.scale_rows = static_cast<uint8_t>(isa::scale_rows_of(o.partitions));
+  if (p.ok() && dst.size(0) != src.size(0)) {
+    p.fail(base::Fault::kUsage, at,
+           "quantize_mx: dst has " + std::to_string(dst.size(0)) + " partitions, src " +
+               std::to_string(src.size(0)));
+  }
+  p.add(call, chosen(Engine::kAuto, Engine::kVector), in);
 }
 
 void Kernel::multiply(const View& dst, const View& moving, Accumulate accumulate, Location at) {

@@ -1,10 +1,10 @@
 #include "compiler/kernel/program.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
-#include "base/num/types.h"
+#include "arch/contract/isa_rules.h"
+#include "neff_loader/dtype.h"
 #include "neff_loader/status.h"
 
 namespace kernel {
@@ -24,28 +24,7 @@ int64_t sbuf_bytes(Generation generation) {
 }
 
 constexpr int64_t kPsumBytes = contract::tpb::kPsumPartitionBytes;
-constexpr int64_t kPsumBank = 2048;       // spec/engine-isa.md 2
-constexpr int64_t kMostElements = 65536;  // spec/engine-isa.md 3 rule 5
-constexpr size_t kMostDims = 4;           // spec/engine-isa.md 3 rule 3
-
-// Memories of footprints: HBM tensors from kFirstTensor on.
-constexpr uint64_t kSbufMemory = 0;
-constexpr uint64_t kPsumMemory = 1;
-constexpr uint64_t kFirstTensor = 2;
-
-// Without dimensions of one element; neighbours that continue each other are one. Outermost first.
-std::vector<Dim> merged(const Dim* from, const Dim* to) {
-  std::vector<Dim> out;
-  for (const Dim* d = from; d != to; ++d) {
-    if (d->count == 1) continue;
-    if (!out.empty() && out.back().step == d->step * d->count) {
-      out.back() = {d->step, out.back().count * d->count};
-    } else {
-      out.push_back(*d);
-    }
-  }
-  return out;
-}
+constexpr int64_t kPsumBank = 2048;  // spec/engine-isa.md 2
 
 // Callers give one tensor for both when an input is named after an output like this
 // (spec/neff.md 2.9).
@@ -54,20 +33,6 @@ constexpr std::string_view kAlias = ".must_alias_input";
 bool is_alias(const Tensor& t) {
   return t.usage == Usage::kInput && t.name.size() > kAlias.size() &&
          t.name.compare(t.name.size() - kAlias.size(), kAlias.size(), kAlias) == 0;
-}
-
-const char* space_name(Space space) {
-  switch (space) {
-    case Space::kHbm:
-      return "HBM";
-    case Space::kSbuf:
-      return "SBUF";
-    case Space::kPsum:
-      return "PSUM";
-    case Space::kNone:
-      break;
-  }
-  return "nothing";
 }
 
 }  // namespace
@@ -154,6 +119,11 @@ View Program::add_tensor(Tensor tensor, Location at) {
     view.dims_.insert(view.dims_.begin(), Dim{elements, n});
     elements *= n;
   }
+  if (!isa::has_dtype(data_type(tensor.dtype))) {
+    fail(base::Fault::kUsage, at,
+         what + "tensors in HBM have none of the types of MX; take integers of as many bytes");
+    return {};
+  }
   tensor.bytes = elements * bytes_of(tensor.dtype);
   if (tensor.usage == Usage::kConstant &&
       static_cast<int64_t>(tensor.content.size()) != tensor.bytes) {
@@ -224,155 +194,6 @@ bool Program::alive(const View& view) const {
                                     : arena(view.space_).has(view.buffer_);
 }
 
-// ---- Operands ----
-
-std::string Program::describe(const View& view) const {
-  const std::string& name = view.space_ == Space::kHbm
-                                ? tensors[view.buffer_].name
-                                : arena(view.space_).piece(view.buffer_).name;
-  return std::string(space_name(view.space_)) + " '" + name + "'";
-}
-
-bool Program::check(const Call& call, const std::vector<Operand>& operands) {
-  if (!ok()) return false;
-  const std::string what = std::string(call.name) + ": ";
-  if (closed) {
-    fail(base::Fault::kUsage, call.at, what + "the kernel is finished");
-    return false;
-  }
-  for (const Operand& o : operands) {
-    const View& v = *o.view;
-    if (!v) {
-      fail(base::Fault::kUsage, call.at, what + o.name + " is an empty view");
-    } else if (v.program_.get() != this) {
-      fail(base::Fault::kUsage, call.at, what + o.name + " belongs to another kernel");
-    } else if (!alive(v)) {
-      fail(base::Fault::kUsage, call.at, what + o.name + " is a view of a tile that was released");
-    } else if (o.write && v.space_ == Space::kHbm &&
-               (tensors[v.buffer_].usage == Usage::kInput ||
-                tensors[v.buffer_].usage == Usage::kConstant)) {
-      fail(base::Fault::kUsage, call.at, what + describe(v) + " is read only");
-    }
-  }
-  return ok();
-}
-
-isa::TensorOperand Program::tensor(const Call& call, const Operand& operand, size_t kept,
-                                   size_t* folded) {
-  isa::TensorOperand out{};
-  if (!ok()) return out;
-  const View& v = *operand.view;
-  const std::string what = std::string(call.name) + ": " + operand.name + " (" + describe(v) + ") ";
-  if (!v.on_chip()) {
-    fail(base::Fault::kUsage, call.at, what + "is not on the chip; load it into a tile");
-    return out;
-  }
-  const auto partitions = static_cast<unsigned>(v.dims_[0].count);
-  if (!isa::legal_partitions(static_cast<unsigned>(v.start_partition_), partitions)) {
-    fail(base::Fault::kUsage, call.at,
-         what + "has " + std::to_string(partitions) + " partitions from " +
-             std::to_string(v.start_partition_) +
-             " on; 65 to 128 start at 0, 33 to 64 at 0 or 64, up to 32 at a multiple of 32");
-    return out;
-  }
-  const Dim* first = v.dims_.data() + 1;
-  const Dim* middle = first + kept;
-  const Dim* last = v.dims_.data() + v.dims_.size();
-  std::vector<Dim> dims = merged(first, middle);
-  const std::vector<Dim> inner = merged(middle, last);
-  dims.insert(dims.end(), inner.begin(), inner.end());
-  if (folded != nullptr) *folded = std::max<size_t>(inner.size(), 1);
-  if (dims.empty() || (folded != nullptr && inner.empty())) dims.push_back({1, 1});
-  int64_t elements = 1;
-  for (const Dim& d : dims) elements *= d.count;
-  if (dims.size() > kMostDims || elements > kMostElements) {
-    fail(base::Fault::kUsage, call.at,
-         what + "has " + std::to_string(dims.size()) + " dimensions that are not contiguous and " +
-             std::to_string(elements) + " elements in a partition; up to 4 and 65536 are possible");
-    return out;
-  }
-  for (size_t i = 0; i < dims.size(); ++i) {
-    const Dim& d = dims[dims.size() - 1 - i];
-    if (d.step > INT16_MAX || d.count > UINT16_MAX) {
-      fail(base::Fault::kUsage, call.at,
-           what + "has a dimension of " + std::to_string(d.count) + " elements that are " +
-               std::to_string(d.step) + " apart; the limits are 65535 and 32767");
-      return out;
-    }
-    out.dims[i] = {static_cast<int16_t>(d.step), static_cast<uint16_t>(d.count)};
-  }
-  out.memory = v.space_ == Space::kPsum ? isa::Memory::kPsum : isa::Memory::kSbuf;
-  out.dtype = data_type(v.dtype_);
-  out.start_partition = static_cast<uint8_t>(v.start_partition_);
-  out.offset_register = isa::kNoRegister;
-  out.byte_offset = static_cast<uint32_t>(v.offset_);
-  return out;
-}
-
-isa::ScalarOperand Program::scalar(const Call& call, const char* name, const Scalar& scalar, Op op,
-                                   int64_t lanes) {
-  isa::ScalarOperand out{};
-  if (!ok()) return out;
-  if (scalar.kind_ == Scalar::kRegister) {
-    out.kind = isa::ScalarOperand::kRegister;
-    out.bits = scalar.bits_;
-    return out;
-  }
-  if (scalar.kind_ == Scalar::kTile) {
-    const Operand operand{name, &scalar.tile_, false};
-    if (!check(call, {operand})) return out;
-    out.kind = isa::ScalarOperand::kTile;
-    out.tile = tensor(call, operand);
-    if (!ok()) return out;
-    if (scalar.tile_.dims_[0].count != lanes || isa::element_count(out.tile) != 1) {
-      fail(base::Fault::kUsage, call.at,
-           std::string(call.name) + ": " + name + " (" + describe(scalar.tile_) +
-               ") is not one element in each of " + std::to_string(lanes) + " partitions");
-    }
-    return out;
-  }
-  const bool bits = isa::on_bits(static_cast<isa::TensorOp>(op));
-  if (bits && !scalar.integer_) {
-    fail(base::Fault::kUsage, call.at,
-         std::string(call.name) + ": " + name + " of an operator on bits is no integer");
-  }
-  const auto value = static_cast<float>(scalar.value_);
-  out.bits = scalar.bits_;
-  if (!bits) std::memcpy(&out.bits, &value, sizeof value);
-  return out;
-}
-
-uint32_t Program::bits_of(const Call& call, double value, DType dtype) {
-  const auto type = static_cast<base::num::Type>(dtype);
-  uint8_t bytes[8] = {};
-  if (base::num::size_of(type) > sizeof(uint32_t)) {
-    fail(base::Fault::kUsage, call.at,
-         std::string(call.name) + ": elements of 8 bytes cannot be set");
-  } else if (base::num::is_integer(type)) {
-    const auto integer = static_cast<int64_t>(value);
-    base::num::convert(base::num::Type::kInt64, &integer, type, bytes, 1);
-  } else {
-    base::num::store_float(type, static_cast<float>(value), bytes);
-  }
-  uint32_t bits = 0;
-  std::memcpy(&bits, bytes, sizeof bits);
-  return bits;
-}
-
-Footprint Program::footprint(const View& view) const {
-  const bool hbm = view.space_ == Space::kHbm;
-  const uint64_t memory = hbm                           ? tensors[view.buffer_].memory
-                          : view.space_ == Space::kPsum ? kPsumMemory
-                                                        : kSbufMemory;
-  const auto bytes = static_cast<int64_t>(bytes_of(view.dtype_));
-  FootprintBuilder builder(memory, view.offset_, bytes);
-  if (!hbm) builder.partitions(view.start_partition_, view.dims_[0].count);
-  for (size_t i = hbm ? 0 : 1; i < view.dims_.size(); ++i) {
-    builder.dim(view.dims_[i].step * bytes, view.dims_[i].count);
-  }
-  return builder.build();
-}
-
 // ---- Recording ----
 
 uint32_t Program::begin_call(const Call& call) {
@@ -382,35 +203,57 @@ uint32_t Program::begin_call(const Call& call) {
   return static_cast<uint32_t>(calls.size());
 }
 
-void Program::add(const Call& call, uint32_t engine, const isa::Instruction& instruction) {
-  if (!ok()) return;
+// Whether the engine has the instruction, with these types.
+bool Program::runs(const Call& call, uint32_t engine, const isa::Instruction& instruction) {
   const isa::OpInfo* op = isa::find_op(instruction.opcode);
-  if (!op->runs_on(static_cast<isa::Engine>(engine))) {
+  const auto on = static_cast<isa::Engine>(engine);
+  if (!op->runs_on(on)) {
     fail(base::Fault::kUsage, call.at,
          std::string(call.name) + ": " + op->name + " does not run on the " + engine_name(engine) +
              " engine");
-    return;
+    return false;
   }
+  const auto gen = static_cast<contract::Gen>(params.generation);
+  const int foreign = isa::foreign_type(instruction, on, gen);
+  if (foreign >= 0) {
+    const isa::DataType type = isa::tensors_of(instruction).uses[foreign].tensor->dtype;
+    fail(base::Fault::kUsage, call.at,
+         std::string(call.name) + ": the " + engine_name(engine) + " engine of NeuronCore v" +
+             std::to_string(static_cast<int>(gen)) + " takes no " + neff::to_string(type) + " in " +
+             op->name);
+  }
+  return ok();
+}
+
+void Program::add(const Call& call, uint32_t engine, const isa::Instruction& instruction) {
+  if (!ok() || !runs(call, engine, instruction)) return;
+  const isa::OpInfo* op = isa::find_op(instruction.opcode);
+  isa::Instruction in = instruction;
+  std::vector<std::optional<Footprint>> whole;
+  if (!indirections_.empty() && !add_indices(call, engine, &in, &whole)) return;
   std::vector<MemoryAccess> accesses;
-  for (const isa::TensorUse& use : isa::tensors_of(instruction)) {
+  for (const isa::TensorUse& use : isa::tensors_of(in)) {
     const bool in_psum = use.tensor->memory == isa::Memory::kPsum;
     if (in_psum && engine == contract::kPool) {
       fail(base::Fault::kUsage, call.at,
            std::string(call.name) + ": the GpSimd engine does not reach PSUM");
       return;
     }
+    const size_t i = accesses.size();
     const Footprint footprint =
-        footprint_of(in_psum ? kPsumMemory : kSbufMemory, *use.tensor, use.partitions);
+        i < whole.size() && whole[i]
+            ? *whole[i]
+            : footprint_of(in_psum ? kPsumMemory : kSbufMemory, *use.tensor, use.partitions);
     accesses.push_back({footprint, use.access != isa::Access::kRead});
   }
   isa::Record room[1 + isa::kMaxExtensions];
-  if (isa::encode(instruction, room[0].bytes, sizeof room) == 0) {
+  if (isa::encode(in, room[0].bytes, sizeof room) == 0) {
     fail(base::Fault::kUsage, call.at,
          std::string(call.name) + ": these operands do not go together in " + op->name);
     return;
   }
   Order::Step step = order_.instruction(engine, accesses);
-  entries.push_back({instruction, engine, begin_call(call), step.event, std::move(step.waits)});
+  entries.push_back({in, engine, begin_call(call), step.event, std::move(step.waits)});
 }
 
 QueueSet* Program::queue_set(const Call& call, uint32_t engine, const View& dst, const View& src) {
@@ -472,8 +315,26 @@ void Program::trigger(const Call& call, const View& dst, const View& src, uint32
   record(call, engine, queue, in, accesses);
 }
 
+// Types that no transfer knows, as the bits that they are.
+void Program::add_moved(const Call& call, const View& dst, const View& src, uint32_t engine) {
+  const unsigned bytes = bytes_of(src.dtype_);
+  const bool alike = src.dtype_ == dst.dtype_ || is_integer(src.dtype_) || is_integer(dst.dtype_);
+  if (!alike || bytes != bytes_of(dst.dtype_)) {
+    fail(base::Fault::kUsage, call.at,
+         std::string(call.name) + ": transfers do not convert from " +
+             neff::to_string(data_type(src.dtype_)) + " to " +
+             neff::to_string(data_type(dst.dtype_)));
+    return;
+  }
+  const DType bits = bytes == 1 ? DType::kUint8 : bytes == 2 ? DType::kUint16 : DType::kUint32;
+  add_copy(call, dst.as(bits, call.at), src.as(bits, call.at), engine);
+}
+
 void Program::add_copy(const Call& call, const View& dst, const View& src, uint32_t engine) {
   if (!check(call, {{"dst", &dst, true}, {"src", &src, false}})) return;
+  if (!isa::has_dtype(data_type(src.dtype_)) || !isa::has_dtype(data_type(dst.dtype_))) {
+    return add_moved(call, dst, src, engine);
+  }
   Copy copy;
   copy.from_dtype = src.dtype_;
   copy.to_dtype = dst.dtype_;

@@ -113,6 +113,8 @@ class Program {
   // free ones are not merged with these, and `folded` is how many there are in the result.
   isa::TensorOperand tensor(const Call& call, const Operand& operand, size_t kept = 0,
                             size_t* folded = nullptr);
+  // Of an MX operand `data`, as many partitions as it uses.
+  isa::TensorOperand scales(const Call& call, const Operand& operand, const View& data);
   isa::ScalarOperand scalar(const Call& call, const char* name, const Scalar& scalar, Op op,
                             int64_t lanes);
   static bool is_tile(const Scalar& scalar) { return scalar.kind_ == Scalar::kTile; }
@@ -154,6 +156,7 @@ class Program {
     int64_t rows = 0;
     int64_t columns = 0;
     DType dtype = DType::kFloat32;
+    bool mx = false;
   };
   std::map<std::pair<int64_t, int64_t>, Weights> weights;
 
@@ -161,7 +164,13 @@ class Program {
   friend class View;
   bool alive(const View& view) const;
   std::string describe(const View& view) const;
+  isa::TensorOperand pattern(const Call& call, const Operand& operand, size_t kept, size_t* folded);
+  bool runs(const Call& call, uint32_t engine, const isa::Instruction& instruction);
   Footprint footprint(const View& view) const;
+  bool add_indices(const Call& call, uint32_t engine, isa::Instruction* instruction,
+                   std::vector<std::optional<Footprint>>* whole);
+  static bool same_place(const View* a, const View* b);
+  void add_moved(const Call& call, const View& dst, const View& src, uint32_t engine);
   QueueSet* queue_set(const Call& call, uint32_t engine, const View& dst, const View& src);
   QueueSet* add_queue_set(QueueSet set, const Call& call);
   bool pattern(const View& view, neff::AccessPattern* p) const;
@@ -182,6 +191,7 @@ class Program {
   bool lower(const Call& call, const View& dst, const View& src, Copy* copy);
 
   Order order_;
+  std::vector<View> indirections_;  // operands of the call at work that go by indices
   std::set<std::string> names_;
   std::map<std::string, uint64_t> shared_;  // names of outputs to their memories
   std::optional<base::Error> error_;
@@ -199,6 +209,11 @@ const char* engine_name(uint32_t engine);
 
 // The file; the program is closed.
 base::Result<std::vector<uint8_t>> make_neff(const Program& program);
+
+// Memories of footprints: HBM tensors from kFirstTensor on.
+constexpr uint64_t kSbufMemory = 0;
+constexpr uint64_t kPsumMemory = 1;
+constexpr uint64_t kFirstTensor = 2;
 
 // Semaphores: of an agent's n-th event.
 constexpr uint8_t engine_semaphore(uint32_t engine) {

@@ -186,6 +186,7 @@ View View::windows(size_t dim, int64_t size, int64_t stride, Location at) const 
 
 View View::as(DType dtype, Location at) const {
   if (!program_) return {};
+  if (index_) return fail("as", "what goes by indices keeps its type", at);
   const auto from = static_cast<int64_t>(bytes_of(dtype_));
   const auto to = static_cast<int64_t>(bytes_of(dtype));
   View out = *this;

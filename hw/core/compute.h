@@ -1,5 +1,6 @@
 // What each instruction with tensors does to its operands. Source of truth: spec/engine-isa.md 10,
-// data/isa/instructions.json. One file per family: elementwise, reduce, select, gather, random.
+// data/isa/instructions.json. One file per family: elementwise, reduce, select, gather, random;
+// mx_operand.cpp has what quantizes.
 //
 // All that an instruction reads is read before it writes, lane by lane, or as a whole where lanes
 // mix.
@@ -23,6 +24,7 @@ struct EngineState {
   contract::Gen gen = contract::Gen::kV2;
   float accumulators[contract::isa::kPartitions] = {};  // by lane
   PeArray array;                                        // of the Tensor engine
+  Indices indices[contract::isa::TensorUses::kMost];    // of the next instruction's tensors
   std::vector<base::num::Xorwow> generators;            // lane by lane; empty: seeded with 0
 
   // Independent sequences of one lane: element i takes the next number of sequence i mod this.
@@ -67,6 +69,7 @@ void compute(const contract::isa::NonzeroWithCount& o, const Lanes& lanes, Engin
 
 void compute(const contract::isa::Transpose& o, const Lanes& lanes, EngineState& state);
 void compute(const contract::isa::StreamShuffle& o, const Lanes& lanes, EngineState& state);
+void compute(const contract::isa::LoadIndex& o, const Lanes& lanes, EngineState& state);
 void compute(const contract::isa::LocalGather& o, const Lanes& lanes, EngineState& state);
 void compute(const contract::isa::NGather& o, const Lanes& lanes, EngineState& state);
 
@@ -77,6 +80,14 @@ void compute(const contract::isa::RandGetState& o, const Lanes& lanes, EngineSta
 void compute(const contract::isa::RandSetState& o, const Lanes& lanes, EngineState& state);
 void compute(const contract::isa::Rand2& o, const Lanes& lanes, EngineState& state);
 
+void compute(const contract::isa::QuantizeMx& o, const Lanes& lanes, EngineState& state);
+
+inline void compute(const contract::isa::LdweightsMx& o, const Lanes& lanes, EngineState& state) {
+  state.array.load(o, lanes[o.src], lanes[o.scale]);
+}
+inline void compute(const contract::isa::MatmulMx& o, const Lanes& lanes, EngineState& state) {
+  state.array.multiply(o, lanes[o.moving], lanes[o.scale], lanes[o.dst]);
+}
 inline void compute(const contract::isa::Ldweights& o, const Lanes& lanes, EngineState& state) {
   state.array.load(o, lanes[o.src]);
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "arch/contract/isa_checks.h"
+#include "arch/contract/isa_rules.h"
 #include "hw/core/operators.h"
 #include "hw/num_type.h"
 
@@ -57,6 +57,24 @@ void compute(const isa::StreamShuffle& o, const Lanes& lanes, EngineState& /*sta
     const uint8_t source = isa::shuffle_mask(o, lane % isa::kQuadrant);
     if (source == isa::kUnmoved) continue;
     to.write(lane, x + (lane / isa::kQuadrant * isa::kQuadrant + source) * row);
+  }
+}
+
+// spec/engine-isa.md 3 rule 9: in snake order, fastest along partitions.
+void compute(const isa::LoadIndex& o, const Lanes& lanes, EngineState& state) {
+  const TensorAccess& from = lanes[o.src];
+  const size_t columns = from.elements();
+  Indices& to = state.indices[o.operand];
+  to.start_partition = o.src.start_partition;
+  to.lanes = isa::index_lanes(static_cast<isa::Engine>(state.engine));
+  to.count = columns * to.lanes;
+  to.values.resize(columns * o.partitions);
+  uint32_t* row = room<uint32_t>(kThird, columns);
+  for (uint32_t lane = 0; lane < o.partitions; ++lane) {
+    from.read(lane, row);
+    for (size_t i = 0; i < columns; ++i) {
+      to.values[lane / to.lanes * to.count + i * to.lanes + lane % to.lanes] = row[i];
+    }
   }
 }
 

@@ -198,7 +198,7 @@ void compute(const isa::Activate2& o, const Lanes& lanes, EngineState& state) {
     float* y = room<float>(kSecond, count * n);
     lanes.read(from, first, count, x);
     const auto step = [&](TensorOp op, const isa::ScalarOperand& operand, bool reverse) {
-      if (op == TensorOp::kBypass) return;
+      if (op == TensorOp::kBypass && !reverse) return;
       lanes.spread(operand, first, count, n, y);
       operate(op, reverse ? y : x, reverse ? x : y, x, count * n);
     };

@@ -7,13 +7,14 @@
 // integers, wrapping. Folds and scans go from left to right. A lane is read completely before it is
 // written, so operands may overlap in any way.
 // Approximate: functions are exact to half a unit in the last place where hardware interpolates
-// tables. Stochastic rounding is not modelled.
+// tables; the random bits of stochastic rounding are not those of hardware.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "arch/contract/engine.h"
+#include "base/num/random.h"
 #include "contract/isa_types.h"
 #include "hw/core/compute.h"
 #include "hw/core/tensor_access.h"
@@ -68,17 +69,33 @@ class Datapath {
                   std::vector<uint32_t>* to) const;
   // Accumulators and weights are cleared.
   void reset();
+  // Whether floats that become narrower are rounded by random numbers, or to nearest even. Their
+  // sequences, one per lane, go on over resets.
+  void set_rounding(bool stochastic) { stochastic_ = stochastic; }
+  void seed_rounding(uint32_t seed) {
+    rounding_seed_ = seed;
+    rounding_.clear();
+  }
 
  private:
-  bool resolve_tensor(const contract::isa::TensorUse& use, const uint32_t* registers,
-                      TensorBox* box) const;
+  bool resolve_tensor(const contract::isa::TensorUse& use, const Indices* indices,
+                      const uint32_t* registers, TensorBox* box) const;
+  const Indices* indices_of(const contract::isa::Instruction& instruction, uint32_t tensor) const;
+  int misplaced_indices(const contract::isa::Instruction& instruction) const;
+  void forget_indices();
+  bool unknown(const TensorBox& box) const;
   bool elided(const contract::isa::Instruction& instruction, const TensorExtent& extent);
+  base::num::Xorwow* rounding();
   Memory& memory(contract::isa::Memory memory) const;
 
   Params params_;
   Fabric& fabric_;
   Counters& counters_;
   EngineState state_;
+  bool stochastic_ = false;
+  uint32_t rounding_seed_ = 0;
+  std::vector<base::num::Xorwow> rounding_;  // by lane; empty: not used yet
+  bool indexed_ = false;                     // indices are loaded
   bool stale_ = false;  // timing-only: accumulators or weights come from what was left out
 };
 

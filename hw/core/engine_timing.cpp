@@ -19,7 +19,8 @@ bool is_16_bit_float(DataType t) {
   return t == DataType::kBfloat16 || t == DataType::kFloat16;
 }
 bool is_8_bit_float(DataType t) {
-  return t == DataType::kFloat8e3 || t == DataType::kFloat8e4 || t == DataType::kFloat8e5;
+  return t == DataType::kFloat8e3 || t == DataType::kFloat8e4 || t == DataType::kFloat8e5 ||
+         t == DataType::kFloat8e4fn;
 }
 
 bool contiguous(const TensorOperand& t) {
@@ -182,6 +183,8 @@ uint64_t EngineTiming::cycles_of(const isa::Instruction& instruction) const {
       return isa::element_count(o.transpose.src);
     case Opcode::kExponential:
       return divided(isa::element_count(o.exponential.dst), params_.dve_exp_speedup);
+    case Opcode::kQuantizeMx:
+      return divided(isa::element_count(o.quantize_mx.src), params_.dve_mx_speedup);
     case Opcode::kRand2:
       return divided(isa::element_count(o.rand2.dst), params_.dve_rand2_speedup);
     case Opcode::kLocalGather:

@@ -6,6 +6,14 @@ namespace hw {
 
 namespace isa = contract::isa;
 
+namespace {
+
+bool is_array_product(isa::Opcode op) {
+  return op == isa::Opcode::kMatmul || op == isa::Opcode::kMatmulMx;
+}
+
+}  // namespace
+
 base::Ps MemoryPorts::reserve(contract::Engine engine, const TensorExtent& extent, base::Ps at,
                               base::Ps interval) {
   const bool vector = engine == contract::kDve;
@@ -44,6 +52,13 @@ PeSchedule::Area PeSchedule::area(const isa::Instruction& instruction) {
     return {o.matmul.moving.start_partition, o.matmul.rows, o.matmul.dst.start_partition,
             o.matmul.columns};
   }
+  if (instruction.opcode == isa::Opcode::kMatmulMx) {
+    return {o.matmul_mx.moving.start_partition, o.matmul_mx.rows, 0, o.matmul_mx.columns};
+  }
+  if (instruction.opcode == isa::Opcode::kLdweightsMx) {
+    return {o.ldweights_mx.src.start_partition, o.ldweights_mx.rows, 0,
+            static_cast<uint32_t>(isa::element_count(o.ldweights_mx.src))};
+  }
   const uint64_t slices = o.ldweights.double_row != 0 ? 2 : 1;
   return {o.ldweights.src.start_partition, o.ldweights.rows, o.ldweights.column,
           static_cast<uint32_t>(isa::element_count(o.ldweights.src) / slices)};
@@ -61,7 +76,7 @@ void PeSchedule::each_cell(const Area& area, Each&& each) {
 }
 
 base::Ps PeSchedule::earliest(const isa::Instruction& instruction, base::Ps at) const {
-  const bool product = instruction.opcode == isa::Opcode::kMatmul;
+  const bool product = is_array_product(instruction.opcode);
   each_cell(area(instruction), [&](uint32_t row, uint32_t column) {
     const Cell& cell = cells_[row][column];
     at = std::max(at, cell.load_end);
@@ -85,9 +100,10 @@ InstructionTime PeSchedule::begin(const isa::Instruction& instruction, base::Ps 
   const isa::Operands& o = instruction.operands;
   const Area on = area(instruction);
   const TimingParams& params = timing_.params();
-  if (instruction.opcode == isa::Opcode::kLdweights) {
-    const bool wide = o.ldweights.src.dtype == isa::DataType::kFloat32;
-    const bool onezero = o.ldweights.onezero != 0;
+  if (!is_array_product(instruction.opcode)) {
+    const bool mx = instruction.opcode == isa::Opcode::kLdweightsMx;
+    const bool wide = !mx && o.ldweights.src.dtype == isa::DataType::kFloat32;
+    const bool onezero = !mx && o.ldweights.onezero != 0;
     const uint64_t passes = !wide     ? 1
                             : onezero ? params.pe_fp32_onezero_factor
                                       : params.pe_fp32_factor;
@@ -103,12 +119,13 @@ InstructionTime PeSchedule::begin(const isa::Instruction& instruction, base::Ps 
     return time;
   }
   const Cell& first = cells_[on.first_row / kSide][on.first_column / kSide];
-  const bool fewer = first.onezero || o.matmul.onezero != 0 || o.matmul.transpose != 0;
+  const bool mx = instruction.opcode == isa::Opcode::kMatmulMx;
+  const bool fewer = !mx && (first.onezero || o.matmul.onezero != 0 || o.matmul.transpose != 0);
   const uint64_t passes = !first.wide ? 1
                           : fewer     ? params.pe_fp32_onezero_factor
                                       : params.pe_fp32_factor;
-  const InstructionTime time =
-      timing_.multiply(isa::element_count(o.matmul.dst), first.columns, passes, first.fresh);
+  const InstructionTime time = timing_.multiply(
+      isa::element_count(mx ? o.matmul_mx.dst : o.matmul.dst), first.columns, passes, first.fresh);
   each_cell(on, [&](uint32_t row, uint32_t column) {
     Cell& cell = cells_[row][column];
     cell.product_end = at + time.interval;

@@ -35,12 +35,13 @@ inline void from_bits(uint32_t bits, uint32_t* to) {
 // Lanes are those of the operand that is named first.
 class Lanes {
  public:
-  Lanes(const contract::isa::Instruction& instruction, const uint32_t* registers)
-      : uses_(contract::isa::tensors_of(instruction)), registers_(registers) {
+  Lanes(const contract::isa::Instruction& instruction, const uint32_t* registers,
+        base::num::Xorwow* random)
+      : uses_(contract::isa::tensors_of(instruction)), registers_(registers), random_(random) {
     accesses_.reserve(contract::isa::TensorUses::kMost);
   }
-  bool open(const TensorBox& box, Memory& memory) {
-    accesses_.emplace_back(*uses_.uses[accesses_.size()].tensor, box, memory);
+  bool open(const TensorBox& box, Memory& memory, const Indices* indices) {
+    accesses_.emplace_back(*uses_.uses[accesses_.size()].tensor, box, memory, random_, indices);
     return accesses_.back().open();
   }
   const TensorAccess& operator[](const contract::isa::TensorOperand& operand) const {
@@ -106,6 +107,7 @@ class Lanes {
 
   contract::isa::TensorUses uses_;
   const uint32_t* registers_;
+  base::num::Xorwow* random_;  // of each lane, or null
   std::vector<TensorAccess> accesses_;
 };
 

@@ -7,6 +7,7 @@
 #include "base/num/operators.h"
 #include "base/num/types.h"
 #include "hw/core/compute.h"
+#include "hw/core/mx_operand.h"
 #include "hw/num_type.h"
 
 namespace hw {
@@ -54,10 +55,21 @@ std::bitset<kSize> ones(size_t first, size_t count) {
 bool is_wide(isa::DataType t) {
   return t == isa::DataType::kFloat32 || t == isa::DataType::kFloat32r;
 }
+bool is_e4m3(isa::DataType t) {
+  return t == isa::DataType::kFloat8e4 || t == isa::DataType::kFloat8e4fn;
+}
 
 }  // namespace
 
 // An empty place for weights, in the stead of those that lie there.
+PeArray::Tile& PeArray::place(Tile tile) {
+  tiles_.erase(std::remove_if(tiles_.begin(), tiles_.end(),
+                              [&](const Tile& each) { return each.overlaps(tile); }),
+               tiles_.end());
+  tiles_.push_back(std::move(tile));
+  return tiles_.back();
+}
+
 PeArray::Tile& PeArray::place(const isa::Ldweights& o) {
   Tile tile;
   tile.first_row = o.src.start_partition;
@@ -66,11 +78,18 @@ PeArray::Tile& PeArray::place(const isa::Ldweights& o) {
   tile.first_column = o.column;
   tile.columns = static_cast<uint32_t>(isa::element_count(o.src)) / tile.slices;
   tile.type = o.src.dtype;
-  tiles_.erase(std::remove_if(tiles_.begin(), tiles_.end(),
-                              [&](const Tile& each) { return each.overlaps(tile); }),
-               tiles_.end());
-  tiles_.push_back(std::move(tile));
-  return tiles_.back();
+  return place(std::move(tile));
+}
+
+PeArray::Tile& PeArray::place(const isa::LdweightsMx& o) {
+  Tile tile;
+  tile.first_row = o.src.start_partition;
+  tile.rows = o.rows;
+  tile.slices = num::kMxNumbers;
+  tile.mx = true;
+  tile.columns = static_cast<uint32_t>(isa::element_count(o.src));
+  tile.type = o.src.dtype;
+  return place(std::move(tile));
 }
 
 void PeArray::load(const isa::Ldweights& o, const TensorAccess& source) {
@@ -81,20 +100,32 @@ void PeArray::load(const isa::Ldweights& o, const TensorAccess& source) {
   for (uint32_t k = 0; k < tile.rows; ++k) source.read(k, tile.bytes.data() + k * row);
 }
 
-const PeArray::Tile* PeArray::tile_of(const isa::Matmul& o) const {
+void PeArray::load(const isa::LdweightsMx& o, const TensorAccess& source,
+                   const TensorAccess& scale) {
+  Tile& tile = place(o);
+  tile.make_room();
+  read_mx_rows(source, scale, tile.rows, &tile.weights);
+}
+
+const PeArray::Tile* PeArray::tile_at(uint32_t first_row, uint32_t first_column) const {
   for (const Tile& tile : tiles_) {
-    if (tile.first_row == o.moving.start_partition && tile.first_column == o.dst.start_partition) {
-      return &tile;
-    }
+    if (tile.first_row == first_row && tile.first_column == first_column) return &tile;
   }
   return nullptr;
 }
 
+PeArray::Tile& PeArray::with_room(uint32_t first_row, uint32_t first_column) {
+  Tile& tile = tiles_[static_cast<size_t>(tile_at(first_row, first_column) - tiles_.data())];
+  tile.make_room();
+  return tile;
+}
+
 // Types mix, but for float32 and float32r, each of which goes with itself only
-// (spec/engine-isa.md 10.4). What is transposed goes with any moving matrix.
+// (spec/engine-isa.md 10.4), and for the two e4m3 (5.1). What is transposed goes with any moving
+// matrix.
 bool PeArray::fits(const isa::Matmul& o) const {
-  const Tile* tile = tile_of(o);
-  if (tile == nullptr || o.rows != tile->rows || o.columns != tile->columns ||
+  const Tile* tile = tile_at(o.moving.start_partition, o.dst.start_partition);
+  if (tile == nullptr || tile->mx || o.rows != tile->rows || o.columns != tile->columns ||
       (o.double_row != 0 ? 2u : 1u) != tile->slices) {
     return false;
   }
@@ -103,27 +134,45 @@ bool PeArray::fits(const isa::Matmul& o) const {
     return isa::data_type_bytes(o.dst.dtype) == std::max(bytes, 2u) &&
            (bytes == 1 || num_type(o.dst.dtype) == num_type(tile->type) || is_wide(tile->type));
   }
-  return o.moving.dtype == tile->type || (!is_wide(o.moving.dtype) && !is_wide(tile->type));
+  return o.moving.dtype == tile->type || (!is_wide(o.moving.dtype) && !is_wide(tile->type) &&
+                                          !(is_e4m3(o.moving.dtype) && is_e4m3(tile->type)));
+}
+
+bool PeArray::fits(const isa::MatmulMx& o) const {
+  const Tile* tile = tile_at(o.moving.start_partition, o.dst.start_partition);
+  return tile != nullptr && tile->mx && o.rows == tile->rows && o.columns == tile->columns;
 }
 
 void PeArray::multiply(const isa::Matmul& o, const TensorAccess& moving,
                        const TensorAccess& destination) {
-  Tile& tile = tiles_[static_cast<size_t>(tile_of(o) - tiles_.data())];
-  tile.make_room();
+  const Tile& tile = with_room(o.moving.start_partition, o.dst.start_partition);
   read_rows(moving, tile.rows, tile.slices, &moving_);
+  if (o.transpose == 0) return product(tile, o.accumulate, destination);
+  if (written_.empty()) written_.resize(isa::kPartitions);
+  transpose(tile, destination, destination.elements());
+}
+
+void PeArray::multiply(const isa::MatmulMx& o, const TensorAccess& moving,
+                       const TensorAccess& scale, const TensorAccess& destination) {
+  const Tile& tile = *tile_at(o.moving.start_partition, o.dst.start_partition);
+  read_mx_rows(moving, scale, tile.rows, &moving_);
+  product(tile, o.accumulate, destination);
+}
+
+// Of the weights and moving_.
+void PeArray::product(const Tile& tile, isa::Accumulate mode, const TensorAccess& destination) {
   const size_t n = destination.elements();
   if (written_.empty()) written_.resize(isa::kPartitions);
-  if (o.transpose != 0) return transpose(tile, destination, n);
   sums_.resize(tile.columns * n);
   num::multiply(tile.weights.data(), moving_.data(), sums_.data(), size_t{tile.slices} * tile.rows,
                 tile.columns, n);
   for (uint32_t m = 0; m < tile.columns; ++m) {
-    if (o.accumulate == isa::Accumulate::kStart) open_group(destination.box(), m);
+    if (mode == isa::Accumulate::kStart) open_group(destination.box(), m);
     float* sums = &sums_[m * n];
     if (destination.pattern().contiguous()) {
-      accumulate_row(o.accumulate, destination, m, sums);
+      accumulate_row(mode, destination, m, sums);
     } else {
-      accumulate_each(o.accumulate, destination, m, sums);
+      accumulate_each(mode, destination, m, sums);
     }
   }
 }
@@ -191,7 +240,7 @@ void PeArray::accumulate_each(isa::Accumulate mode, const TensorAccess& to, uint
       const float old = num::load_float(type, element);
       num::apply(num::Operator::kAdd, &value, &old, &value, 1);
     }
-    num::store_float(type, value, element);
+    to.convert(lane, &value, 1, element);
     for (size_t i = 0; i < units; ++i) written.set(unit + i);
   });
 }

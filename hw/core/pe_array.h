@@ -2,7 +2,8 @@
 // 2, 5.5 and 7.
 //
 // Exact: products and sums in float32, in order of the rows, each step a fused multiply-add; what
-// was in PSUM is added last. float32r is rounded to 10 bits of mantissa first.
+// was in PSUM is added last. float32r is rounded to 10 bits of mantissa first. Numbers of MX
+// operands are multiplied by their scales in float32 first, which is exact unless it overflows.
 #pragma once
 
 #include <bitset>
@@ -18,13 +19,19 @@ class PeArray {
  public:
   // Weights whose values are not known: zeros.
   void expect(const contract::isa::Ldweights& o) { place(o); }
+  void expect(const contract::isa::LdweightsMx& o) { place(o); }
   // Operands are open.
   void load(const contract::isa::Ldweights& o, const TensorAccess& source);
+  void load(const contract::isa::LdweightsMx& o, const TensorAccess& source,
+            const TensorAccess& scale);
   // False: there are no weights on its tile, they have another number of rows or columns, or a type
   // that does not go with what moves.
   bool fits(const contract::isa::Matmul& o) const;
+  bool fits(const contract::isa::MatmulMx& o) const;
   void multiply(const contract::isa::Matmul& o, const TensorAccess& moving,
                 const TensorAccess& destination);
+  void multiply(const contract::isa::MatmulMx& o, const TensorAccess& moving,
+                const TensorAccess& scale, const TensorAccess& destination);
 
  private:
   // A rectangle of the array with its weights.
@@ -34,6 +41,7 @@ class PeArray {
     uint32_t first_column = 0;
     uint32_t columns = 0;
     uint32_t slices = 1;
+    bool mx = false;
     contract::isa::DataType type = contract::isa::DataType::kFloat32;
     std::vector<float> weights;  // (slices x rows) x columns
     std::vector<uint8_t> bytes;  // as they were, rows x (slices x columns): for transposes
@@ -41,7 +49,7 @@ class PeArray {
     void make_room() {
       if (!weights.empty()) return;
       weights.resize(size_t{slices} * rows * columns);
-      bytes.resize(weights.size() * contract::isa::data_type_bytes(type));
+      if (!mx) bytes.resize(weights.size() * contract::isa::data_type_bytes(type));
     }
     bool overlaps(const Tile& other) const {
       return first_row < other.first_row + other.rows && other.first_row < first_row + rows &&
@@ -55,8 +63,12 @@ class PeArray {
   static constexpr size_t kUnitsPerBank = contract::tpb::kPsumBankBytes / kUnit;
   using Marks = std::bitset<kUnits>;
 
+  Tile& place(Tile tile);
   Tile& place(const contract::isa::Ldweights& o);
-  const Tile* tile_of(const contract::isa::Matmul& o) const;
+  Tile& place(const contract::isa::LdweightsMx& o);
+  const Tile* tile_at(uint32_t first_row, uint32_t first_column) const;
+  Tile& with_room(uint32_t first_row, uint32_t first_column);
+  void product(const Tile& tile, contract::isa::Accumulate mode, const TensorAccess& destination);
   void transpose(const Tile& tile, const TensorAccess& destination, size_t n);
   void open_group(const TensorBox& box, uint32_t lane);
   void accumulate_row(contract::isa::Accumulate mode, const TensorAccess& to, uint32_t lane,

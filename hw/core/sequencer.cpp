@@ -150,6 +150,7 @@ const RegTable<Sequencer>& Sequencer::table() {
        {reg::kErrorCode, &Sequencer::read_error_code, nullptr},
        {reg::kErrorPc, &Sequencer::read_error_pc, nullptr},
        {reg::kErrorInfo, &Sequencer::read_error_info, nullptr},
+       {reg::kRoundingSeed, nullptr, &Sequencer::write_rounding_seed},
        {reg::kRegister, &Sequencer::read_register, &Sequencer::write_register}});
   return t;
 }
@@ -228,6 +229,7 @@ void Sequencer::start() {
   reserved_ = false;
   anchor_pc_ = kNowhere;
   fetched_.clear();  // the program may have been changed while the engine stood still
+  datapath_.set_rounding(reg::kRoundingStochastic.get(value(reg::kRounding)) != 0);
   const base::Ps now = context_.queue.now();
   const uint64_t program =
       static_cast<uint64_t>(value(reg::kProgramHi)) << 32 | value(reg::kProgramLo);
@@ -278,6 +280,7 @@ void Sequencer::reset() {
 void Sequencer::hard_reset() {
   reset();
   reset_registers();
+  datapath_.seed_rounding(0);
 }
 
 // At least 1 ps ahead: see hw/time/event_queue.h. It also keeps endless loops from standing still.
@@ -458,6 +461,9 @@ void Sequencer::begin_control(base::Ps time) {
   if (current_.opcode == Opcode::kHalt) {
     start = std::max(now, last_done_ + timing_.params().sem_complete);
   }
+  if (current_.opcode == Opcode::kLoadActFuncSet) {
+    time += load_table(current_.operands.load_act_func_set.function);
+  }
   begun_ = start;
   if (computes_until_ <= now) stats_.busy += time;
   if (computes_until_ <= now && start == now) activity_.add(start, start + time);
@@ -492,6 +498,9 @@ void Sequencer::count_bytes(const TensorExtent& extent) {
   if (current_.opcode == Opcode::kMatmul) {
     const isa::Matmul& o = current_.operands.matmul;
     stats_.multiplications += isa::element_count(o.moving) * o.rows * o.columns;
+  } else if (current_.opcode == Opcode::kMatmulMx) {
+    const isa::MatmulMx& o = current_.operands.matmul_mx;
+    stats_.multiplications += 4 * isa::element_count(o.moving) * o.rows * o.columns;
   }
 }
 
@@ -518,10 +527,17 @@ bool Sequencer::hazard(const TensorExtent& extent, base::Ps* until) {
   return *until > now;
 }
 
+// The time it takes to have the function's table.
+base::Ps Sequencer::load_table(isa::ActFunction function) {
+  if (!needs_table(function) || function == table_) return 0;
+  table_ = function;
+  return timing_.params().act_table_load;
+}
+
 // When current_ starts and how long it takes; its time is reserved where engines share.
 base::Ps Sequencer::reserve_start(const TensorExtent& extent, InstructionTime* time) {
   const base::Ps now = context_.queue.now();
-  if (engine_ == contract::kPe) {
+  if (in_array()) {
     const base::Ps start = array_.earliest(current_, now);
     *time = array_.begin(current_, start);
     return start;
@@ -529,12 +545,8 @@ base::Ps Sequencer::reserve_start(const TensorExtent& extent, InstructionTime* t
   *time = timing_.of(current_);
   const bool activate2 = current_.opcode == Opcode::kActivate2;
   if (activate2 || current_.opcode == Opcode::kActivate) {
-    const isa::ActFunction function =
-        activate2 ? current_.operands.activate2.function : current_.operands.activate.function;
-    if (needs_table(function) && function != table_) {
-      table_ = function;
-      time->interval += timing_.params().act_table_load;
-    }
+    time->interval += load_table(activate2 ? current_.operands.activate2.function
+                                           : current_.operands.activate.function);
   }
   return context_.ports.reserve(engine_, extent, now, time->interval);
 }
@@ -548,11 +560,13 @@ void Sequencer::occupy(base::Ps interval) {
   busy_until_ = end;
   stats_.busy += end - begin;
   if (end > begin) activity_.add(begin, end);
-  if (engine_ != contract::kPe) return;
-  const bool load = current_.opcode == Opcode::kLdweights;
-  const uint32_t rows = load ? current_.operands.ldweights.rows : current_.operands.matmul.rows;
-  const uint32_t first = load ? current_.operands.ldweights.src.start_partition
-                              : current_.operands.matmul.moving.start_partition;
+  if (!in_array()) return;
+  const bool load =
+      current_.opcode == Opcode::kLdweights || current_.opcode == Opcode::kLdweightsMx;
+  // The matrix with one row per row of the array: the weights, or what moves behind the result.
+  const isa::TensorUse rows_of = isa::tensors_of(current_).uses[load ? 0 : 1];
+  const uint32_t rows = rows_of.partitions;
+  const uint32_t first = rows_of.tensor->start_partition;
   context_.pe_activity.add(first, rows, load, timing_.whole_cycles(interval),
                            timing_.whole_cycles(end - begin));
 }
@@ -573,7 +587,7 @@ void Sequencer::begin_tensor() {
     reserved_ = true;
     if (start > now) {
       // The array is at work until then; other engines wait for a memory.
-      const bool array = engine_ == contract::kPe;
+      const bool array = in_array();
       if (!array) stats_.stalled[static_cast<size_t>(Stall::kMemory)] += start - now;
       path_.advance(array ? own() : CriticalPath::kMemory, start);
       return schedule(start, kBegin);
@@ -604,12 +618,11 @@ void Sequencer::begin_tensor() {
     schedule(last_read_, kRead);
   }
   complete(end);
-  const bool array = engine_ == contract::kPe;
   if (generates_next()) {
     computes_until_ = end;
     return schedule(now, kFinish);
   }
-  schedule(array ? now + timing_.cycles(timing_.params().pe_issue_cycles) : end, kFinish);
+  schedule(in_array() ? now + timing_.cycles(timing_.params().pe_issue_cycles) : end, kFinish);
 }
 
 // The engine works on the instruction until `end`.
@@ -720,7 +733,9 @@ void Sequencer::execute_control() {
     case Opcode::kDmaGatherTranspose:
       schedule(dge_.submit(std::move(generated_), context_.queue.now()), kGenerated);
       return;
-    default:  // NOP, DRAIN, HALT, EVENT_SEMAPHORE: their wait and updates are all
+    // NOP, DRAIN, HALT, EVENT_SEMAPHORE: their wait and updates are all. LOAD_ACT_FUNC_SET has
+    // taken its time; nothing depends on hints and modes.
+    default:
       return;
   }
 }

@@ -110,6 +110,7 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   uint32_t read_error_info(uint32_t, uint32_t, bool) { return error_info_; }
   uint32_t read_register(uint32_t i, uint32_t, bool) { return registers_[i]; }
   void write_register(uint32_t i, uint32_t value);
+  void write_rounding_seed(uint32_t, uint32_t value) { datapath_.seed_rounding(value); }
 
   void on_event(const EventKey& key, uint32_t tag, uint64_t argument) override;
   void wait_satisfied() override;
@@ -140,6 +141,11 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   bool loops_for_ever();
   void stop_looping();
   bool hazard(const TensorExtent& extent, base::Ps* until);
+  // Whether current_ is at work in the Tensor engine's array.
+  bool in_array() const {
+    return engine_ == contract::kPe && current_.opcode != contract::isa::Opcode::kLoadIndex;
+  }
+  base::Ps load_table(contract::isa::ActFunction function);
   base::Ps reserve_start(const TensorExtent& extent, InstructionTime* time);
   void occupy(base::Ps interval);
   void stall(Stall cause, base::Ps since);

@@ -101,13 +101,25 @@ FreePattern::FreePattern(const isa::TensorOperand& operand) {
   }
 }
 
-TensorAccess::TensorAccess(const isa::TensorOperand& operand, const TensorBox& box, Memory& memory)
+FreePattern FreePattern::apart(const isa::TensorOperand& operand) {
+  FreePattern p(isa::TensorOperand{});
+  p.dims = 2;
+  p.elements = p.count[1] = operand.dims[0].count;
+  p.step[0] = 0;
+  p.step[1] = operand.dims[0].step;
+  return p;
+}
+
+TensorAccess::TensorAccess(const isa::TensorOperand& operand, const TensorBox& box, Memory& memory,
+                           num::Xorwow* random, const Indices* indices)
     : box_(box),
       memory_(memory),
       type_(operand.dtype),
       bytes_(isa::data_type_bytes(operand.dtype)),
-      pattern_(operand),
-      pitch_(box.memory == isa::Memory::kSbuf ? tpb::kPartitionStride : tpb::kPsumStride) {}
+      pattern_(indices == nullptr ? FreePattern(operand) : FreePattern::apart(operand)),
+      pitch_(box.memory == isa::Memory::kSbuf ? tpb::kPartitionStride : tpb::kPsumStride),
+      random_(random),
+      indices_(indices) {}
 
 bool TensorAccess::open() {
   // The whole box was checked against the partition; `start` may lie above `begin`.
@@ -120,7 +132,7 @@ bool TensorAccess::open() {
 void TensorAccess::read(uint32_t lane, uint8_t* to) const {
   const uint8_t* from = at(lane);
   const size_t row = pattern_.count[0];
-  each_row([&](int64_t offset) {
+  each_row(lane, [&](int64_t offset) {
     gather(from + offset, pattern_.step[0] * static_cast<int64_t>(bytes_), row, bytes_, to);
     to += row * bytes_;
   });
@@ -129,7 +141,7 @@ void TensorAccess::read(uint32_t lane, uint8_t* to) const {
 void TensorAccess::write(uint32_t lane, const uint8_t* from) const {
   uint8_t* to = at(lane);
   const size_t row = pattern_.count[0];
-  each_row([&](int64_t offset) {
+  each_row(lane, [&](int64_t offset) {
     scatter(from, pattern_.step[0] * static_cast<int64_t>(bytes_), row, bytes_, to + offset);
     from += row * bytes_;
   });
@@ -140,7 +152,7 @@ void TensorAccess::read(uint32_t lane, float* to) const {
   const size_t row = pattern_.count[0];
   if (pattern_.step[0] == 1 && (row >= kLongRow || pattern_.contiguous())) {
     const uint8_t* from = at(lane);
-    each_row([&](int64_t offset) {
+    each_row(lane, [&](int64_t offset) {
       to_float(num_type(type_), from + offset, to, row);
       to += row;
     });
@@ -151,19 +163,31 @@ void TensorAccess::read(uint32_t lane, float* to) const {
   to_float(num_type(type_), bytes, to, elements());
 }
 
+void TensorAccess::convert(num::Type type, uint32_t lane, const float* from, size_t n,
+                           uint8_t* to) const {
+  if (random_ == nullptr) {
+    num::kernels().from_float(type, from, to, n);
+  } else {
+    num::from_float_stochastic(type, from, to, n, random_ + lane);
+  }
+}
+
+void TensorAccess::convert(uint32_t lane, const float* from, size_t n, uint8_t* to) const {
+  convert(num_type(type_), lane, from, n, to);
+}
+
 void TensorAccess::write(uint32_t lane, const float* from) const {
-  const auto from_float = num::kernels().from_float;
   const size_t row = pattern_.count[0];
   if (pattern_.step[0] == 1 && (row >= kLongRow || pattern_.contiguous())) {
     uint8_t* to = at(lane);
-    each_row([&](int64_t offset) {
-      from_float(num_type(type_), from, to + offset, row);
+    each_row(lane, [&](int64_t offset) {
+      convert(lane, from, row, to + offset);
       from += row;
     });
     return;
   }
   uint8_t* bytes = packed(elements() * bytes_);
-  from_float(num_type(type_), from, bytes, elements());
+  convert(lane, from, elements(), bytes);
   write(lane, bytes);
 }
 

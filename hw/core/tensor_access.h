@@ -8,7 +8,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
+#include "base/num/random.h"
+#include "base/num/types.h"
 #include "contract/isa_types.h"
 #include "hw/mem/fabric.h"
 
@@ -30,9 +33,24 @@ struct TensorBox {
   }
 };
 
+// Indices that a pattern goes by, group by group of lanes (spec/engine-isa.md 3 rule 9).
+struct Indices {
+  uint32_t start_partition = 0;
+  uint32_t lanes = 0;            // of a group
+  size_t count = 0;              // of each group
+  std::vector<uint32_t> values;  // by group; empty: none are loaded
+
+  uint32_t groups() const {
+    return values.empty() ? 0 : static_cast<uint32_t>(values.size() / count);
+  }
+  const uint32_t* of(uint32_t lane) const { return &values[lane / lanes * count]; }
+};
+
 // An access pattern with as few dimensions as it needs; 0 varies fastest.
 struct FreePattern {
   explicit FreePattern(const contract::isa::TensorOperand& operand);
+  // Of single elements, which lie anywhere.
+  static FreePattern apart(const contract::isa::TensorOperand& operand);
   uint32_t dims = 0;
   size_t count[4] = {1, 1, 1, 1};
   int64_t step[4] = {1, 0, 0, 0};  // elements
@@ -43,7 +61,10 @@ struct FreePattern {
 // One operand of one instruction, resolved.
 class TensorAccess {
  public:
-  TensorAccess(const contract::isa::TensorOperand& operand, const TensorBox& box, Memory& memory);
+  // `random`: null, or a sequence for each lane by which floats that become narrower are rounded
+  // (spec/engine-isa.md 5.2).
+  TensorAccess(const contract::isa::TensorOperand& operand, const TensorBox& box, Memory& memory,
+               base::num::Xorwow* random = nullptr, const Indices* indices = nullptr);
 
   const TensorBox& box() const { return box_; }
   contract::isa::DataType type() const { return type_; }
@@ -59,13 +80,16 @@ class TensorAccess {
   void write(uint32_t lane, const float* from) const;
   void write(uint32_t lane, const uint32_t* from) const;
   void write(uint32_t lane, const uint8_t* from) const;
+  // Numbers on their way to this lane, as elements of the operand's type, or another one.
+  void convert(uint32_t lane, const float* from, size_t n, uint8_t* to) const;
+  void convert(base::num::Type type, uint32_t lane, const float* from, size_t n, uint8_t* to) const;
   // Byte of element 0.
   uint8_t* at(uint32_t lane) const { return origin_ + lane * pitch_; }
   // Calls `each(pointer, byte within the partition)` for every element, in stream order.
   template <typename Each>
   void each_element(uint32_t lane, Each&& each) const {
     const auto bytes = static_cast<int64_t>(bytes_);
-    each_row([&](int64_t offset) {
+    each_row(lane, [&](int64_t offset) {
       for (size_t i = 0; i < pattern_.count[0]; ++i, offset += pattern_.step[0] * bytes) {
         each(at(lane) + offset, static_cast<uint64_t>(static_cast<int64_t>(box_.start) + offset));
       }
@@ -75,8 +99,13 @@ class TensorAccess {
  private:
   // Calls `each(byte offset of the row's first element)` for every innermost row, in stream order.
   template <typename Each>
-  void each_row(Each&& each) const {
+  void each_row(uint32_t lane, Each&& each) const {
     const auto bytes = static_cast<int64_t>(bytes_);
+    if (indices_ != nullptr) {
+      const uint32_t* index = indices_->of(lane);
+      for (size_t i = 0; i < elements(); ++i) each(index[i] * pattern_.step[1] * bytes);
+      return;
+    }
     for (size_t w = 0; w < pattern_.count[3]; ++w) {
       for (size_t z = 0; z < pattern_.count[2]; ++z) {
         int64_t at = (static_cast<int64_t>(w) * pattern_.step[3] +
@@ -94,6 +123,8 @@ class TensorAccess {
   FreePattern pattern_;
   uint8_t* origin_ = nullptr;
   uint64_t pitch_;
+  base::num::Xorwow* random_;
+  const Indices* indices_;
 };
 
 }  // namespace hw

@@ -9,6 +9,7 @@
 #include "contract/regs/udma.h"
 #include "driver/ndl/ndl.h"
 #include "runtime/load/collective_set.h"
+#include "runtime/nrt/environment.h"
 #include "runtime/nrt/log.h"
 #include "runtime/nrt/status.h"
 
@@ -25,7 +26,12 @@ bool is_io(const neff::Variable& variable) {
 }  // namespace
 
 LoadedProgram::LoadedProgram(Core& core, neff::Neff neff, const LoadContext& context)
-    : core_(core), neff_(std::move(neff)), context_(context) {
+    : core_(core),
+      neff_(std::move(neff)),
+      context_(context),
+      stochastic_rounding_(environment_flag("NEURON_RT_STOCHASTIC_ROUNDING_EN", false)),
+      rounding_seed_(static_cast<uint32_t>(
+          environment_number("NEURON_RT_STOCHASTIC_ROUNDING_SEED", 0, UINT32_MAX))) {
   for (uint32_t i = 0; i < neff_.subgraphs.size(); ++i) {
     parts_.push_back(std::make_unique<CoreProgram>(core_, neff_.subgraphs[i], i));
   }
@@ -211,6 +217,12 @@ base::Status LoadedProgram::activate() {
                       static_cast<uint32_t>(address >> 32)});
     writes.push_back({core_.engine_register(image->part, engine, contract::engine::kProgramCount),
                       static_cast<uint32_t>(image->program.records.size())});
+    writes.push_back({core_.engine_register(image->part, engine, contract::engine::kRounding),
+                      stochastic_rounding_ ? contract::engine::kRoundingStochastic.mask() : 0});
+    if (stochastic_rounding_) {
+      writes.push_back({core_.engine_register(image->part, engine, contract::engine::kRoundingSeed),
+                        rounding_seed_});
+    }
     if (!image->generates) continue;
     const auto [table, entries] = parts_[image->part]->dge_table();
     const uint64_t one = core_.one_word();

@@ -80,6 +80,8 @@ class LoadedProgram {
   Core& core_;
   neff::Neff neff_;
   LoadContext context_;
+  bool stochastic_rounding_;
+  uint32_t rounding_seed_;
   std::vector<std::unique_ptr<CoreProgram>> parts_;  // by physical core
   std::vector<const EngineImage*> engines_;
   std::unique_ptr<CollectiveSet> collectives_;

@@ -52,6 +52,8 @@ class Table:
                     operand.setdefault("access", "write" if operand["name"] == "dst" else "read")
                     # "dst": as many as dst has; "one"; "any": the instruction's own check knows.
                     operand.setdefault("elements", "one" if operand["type"] == "scalar" else "dst")
+                    # "scales": start where those of MX may, which the instruction checks.
+                    operand.setdefault("start", "lanes")
             laned = any(operand["type"] in LANED for operand in op["operands"])
             op["computes"] = laned and not op.get("control", False)
         self.check()
@@ -230,7 +232,11 @@ def tensor_checks(op):
         if operand["type"] not in LANED:
             continue
         name = operand["name"]
-        lines.append(f"  if (!legal_partitions(out->{name}, out->{operand['lanes']})) return DecodeError::kFieldRange;\n")
+        if operand["start"] == "lanes":
+            lines.append(f"  if (!legal_partitions(out->{name}, out->{operand['lanes']})) "
+                         "return DecodeError::kFieldRange;\n")
+        product = ", true" if op["engines"] == ["PE"] else ""
+        lines.append(f"  if (!legal_size(out->{name}{product})) return DecodeError::kFieldRange;\n")
         if operand["elements"] == "one":
             lines.append(f"  if (!single_element(out->{name})) return DecodeError::kFieldRange;\n")
         elif operand["elements"] == "dst" and name != "dst":

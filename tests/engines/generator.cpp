@@ -29,7 +29,13 @@ constexpr DataType kFloats[] = {DataType::kFloat32,  DataType::kFloat32,  DataTy
                                 DataType::kFloat16,  DataType::kBfloat16, DataType::kBfloat16,
                                 DataType::kFloat8e3, DataType::kFloat8e4, DataType::kFloat8e5,
                                 DataType::kFloat32r};
+// Also of the Tensor engine, without e3m4, which that of v4 lacks, and with what v4 adds.
+constexpr DataType kFloatsOfV4[] = {DataType::kFloat32,  DataType::kFloat32,    DataType::kFloat32,
+                                    DataType::kFloat16,  DataType::kBfloat16,   DataType::kBfloat16,
+                                    DataType::kFloat8e4, DataType::kFloat8e4fn, DataType::kFloat8e5,
+                                    DataType::kFloat32r};
 constexpr DataType kBytes[] = {DataType::kFloat8e3, DataType::kFloat8e4, DataType::kFloat8e5};
+constexpr DataType kBytesOfV4[] = {DataType::kFloat8e4, DataType::kFloat8e4fn, DataType::kFloat8e5};
 constexpr TensorOp kArithmetic[] = {
     TensorOp::kAdd,        TensorOp::kSubtract,     TensorOp::kMultiply,   TensorOp::kMin,
     TensorOp::kMax,        TensorOp::kBypass,       TensorOp::kLogicalAnd, TensorOp::kLogicalOr,
@@ -47,7 +53,7 @@ constexpr TensorOp kFolds[] = {TensorOp::kAdd,       TensorOp::kSubtract,   Tens
 bool executable(const Instruction& in, Engine engine, Gen gen) {
   uint8_t records[16 * isa::kRecordBytes];
   if (isa::encode(in, records, sizeof(records)) == 0) return false;
-  return isa::executes(in, engine, gen);
+  return isa::executes(in, engine, gen) && isa::foreign_type(in, engine, gen) < 0;
 }
 
 }  // namespace
@@ -94,7 +100,29 @@ bool Generator::knows(Opcode opcode) {
                                       Opcode::kAffineSelect,
                                       Opcode::kLdweights,
                                       Opcode::kMatmul,
-                                      Opcode::kActivate};
+                                      Opcode::kMax8,
+                                      Opcode::kFindIndex8,
+                                      Opcode::kMatchReplace8,
+                                      Opcode::kNGather,
+                                      Opcode::kLocalGather,
+                                      Opcode::kSequenceBounds,
+                                      Opcode::kTopk,
+                                      Opcode::kNonzeroWithCount,
+                                      Opcode::kPartitionReduce,
+                                      Opcode::kBnStats,
+                                      Opcode::kBnAggregate,
+                                      Opcode::kLdweightsMx,
+                                      Opcode::kMatmulMx,
+                                      Opcode::kQuantizeMx,
+                                      Opcode::kActivate,
+                                      Opcode::kActivate2,
+                                      Opcode::kTensorScalarCumulative,
+                                      Opcode::kExponential,
+                                      Opcode::kCopyPredicated,
+                                      Opcode::kSelectReduce,
+                                      Opcode::kRangeSelect,
+                                      Opcode::kStreamShuffle,
+                                      Opcode::kTranspose};
   return std::find(std::begin(kKnown), std::end(kKnown), opcode) != std::end(kKnown);
 }
 
@@ -103,6 +131,7 @@ Instruction Generator::next(Opcode opcode) {
     const Instruction in = attempt(opcode);
     if (!executable(in, engine_, gen_)) continue;
     if (opcode == Opcode::kLdweights) weights_ = in.operands.ldweights;
+    if (opcode == Opcode::kLdweightsMx) weights_mx_ = in.operands.ldweights_mx;
     return in;
   }
 }
@@ -154,6 +183,48 @@ Instruction Generator::attempt(Opcode opcode) {
       break;
     case Opcode::kMatmul:
       make(&o.matmul);
+      break;
+    case Opcode::kMax8:
+      make(&o.max8, s);
+      break;
+    case Opcode::kFindIndex8:
+      make(&o.find_index8, s);
+      break;
+    case Opcode::kMatchReplace8:
+      make(&o.match_replace8, s);
+      break;
+    case Opcode::kNGather:
+      make(&o.n_gather, s);
+      break;
+    case Opcode::kLocalGather:
+      make(&o.local_gather);
+      break;
+    case Opcode::kSequenceBounds:
+      make(&o.sequence_bounds);
+      break;
+    case Opcode::kTopk:
+      make(&o.topk);
+      break;
+    case Opcode::kNonzeroWithCount:
+      make(&o.nonzero_with_count);
+      break;
+    case Opcode::kPartitionReduce:
+      make(&o.partition_reduce, s);
+      break;
+    case Opcode::kBnStats:
+      make(&o.bn_stats, s);
+      break;
+    case Opcode::kBnAggregate:
+      make(&o.bn_aggregate, s);
+      break;
+    case Opcode::kLdweightsMx:
+      make(&o.ldweights_mx);
+      break;
+    case Opcode::kMatmulMx:
+      make(&o.matmul_mx);
+      break;
+    case Opcode::kQuantizeMx:
+      make(&o.quantize_mx);
       break;
     case Opcode::kActivate:
       make(&o.activate, s);
@@ -210,10 +281,13 @@ DataType Generator::integer_type() {
   return random_.of(kIntegers);
 }
 DataType Generator::float_type() {
-  return random_.of(kFloats);
+  const bool e3 = gen_ != Gen::kV4 || (engine_ != Engine::kPe && random_.chance(50));
+  return e3 ? random_.of(kFloats) : random_.of(kFloatsOfV4);
+}
+DataType Generator::byte_type() {
+  return gen_ == Gen::kV4 ? random_.of(kBytesOfV4) : random_.of(kBytes);
 }
 DataType Generator::type() {
-  if (random_.chance(3)) return random_.chance(50) ? DataType::kInt64 : DataType::kUint64;
   return random_.chance(35) ? integer_type() : float_type();
 }
 
@@ -469,19 +543,18 @@ void Generator::make(isa::Ldweights* t) {
   const bool large = random_.chance(10);
   t->rows = static_cast<uint8_t>(1 + random_.below(large ? 128 : 12));
   t->double_row = random_.chance(15) ? 1 : 0;
+  t->onezero = random_.chance(20) ? 1 : 0;  // a hint
   const uint32_t columns = 1 + random_.below(large ? 128 : 12);
   t->column = start_partition(static_cast<uint8_t>(columns));  // that of the product
   if (gen_ == Gen::kV2) t->column = static_cast<uint8_t>(t->column / 64 * 64);
-  t->src = tensor(t->double_row != 0 ? random_.of(kBytes) : float_type(), Memory::kSbuf, t->rows,
+  t->src = tensor(t->double_row != 0 ? byte_type() : float_type(), Memory::kSbuf, t->rows,
                   columns * (1u + t->double_row));
 }
 
 // spec/engine-isa.md 10.4: 4-byte types pair only with themselves; 7: double rows are of bytes;
 // 2: one bank, and float32, before v4.
 void Generator::make(isa::Matmul* t) {
-  static constexpr DataType kNarrow[] = {DataType::kFloat16, DataType::kBfloat16,
-                                         DataType::kFloat8e3, DataType::kFloat8e4,
-                                         DataType::kFloat8e5};
+  static constexpr DataType kNarrow[] = {DataType::kFloat16, DataType::kBfloat16};
   const bool wide = isa::data_type_bytes(weights_.src.dtype) == 4;
   const uint32_t slices = 1u + weights_.double_row;
   t->double_row = weights_.double_row;
@@ -489,15 +562,32 @@ void Generator::make(isa::Matmul* t) {
   t->columns = static_cast<uint8_t>(isa::element_count(weights_.src) / slices);
   t->accumulate = static_cast<isa::Accumulate>(random_.below(4));
   const uint32_t elements = 1 + random_.below(16);
-  t->moving = tensor(wide                 ? weights_.src.dtype
-                     : t->double_row != 0 ? random_.of(kBytes)
-                                          : random_.of(kNarrow),
+  t->moving = tensor(wide                                       ? weights_.src.dtype
+                     : t->double_row != 0 || random_.chance(50) ? byte_type()
+                                                                : random_.of(kNarrow),
                      Memory::kSbuf, t->rows, elements * slices);
-  t->moving.start_partition = weights_.src.start_partition;
+  const bool legacy = weights_.src.dtype == DataType::kFloat8e4;
+  if (legacy && t->moving.dtype == DataType::kFloat8e4fn) t->moving.dtype = DataType::kFloat8e5;
+  if (weights_.src.dtype == DataType::kFloat8e4fn && t->moving.dtype == DataType::kFloat8e4) {
+    t->moving.dtype = DataType::kFloat8e4fn;
+  }
+  t->onezero = random_.chance(20) ? 1 : 0;  // a hint
   const bool brief = gen_ == Gen::kV4 && random_.chance(30);
+  DataType result = brief ? DataType::kBfloat16 : DataType::kFloat32;
+  if (gen_ != Gen::kV2 && slices == 1 && random_.chance(20)) {
+    const unsigned bytes = isa::data_type_bytes(weights_.src.dtype);
+    t->transpose = 1;
+    t->accumulate = isa::Accumulate::kOverwrite;
+    do {
+      t->moving = apart(t->moving.dtype, t->rows, elements);
+    } while (t->moving.memory != Memory::kSbuf);
+    result = bytes == 4   ? DataType::kFloat32
+             : bytes == 2 ? weights_.src.dtype
+                          : random_.of(kNarrow);
+  }
+  t->moving.start_partition = weights_.src.start_partition;
   for (;;) {
-    t->dst = tensor(brief ? DataType::kBfloat16 : DataType::kFloat32, Memory::kPsum, t->columns,
-                    elements);
+    t->dst = tensor(result, Memory::kPsum, t->columns, elements);
     t->dst.start_partition = weights_.column;
     const std::vector<uint32_t> places = places_of(t->dst, registers_);
     const auto range = std::minmax_element(places.begin(), places.end());
@@ -600,6 +690,9 @@ float Generator::number(Values values) {
 }
 
 uint64_t Generator::value(DataType type, Values values) {
+  if (!isa::has_dtype(type) && type != DataType::kFloat8e4fn) {
+    return mx_bits(type, values == Values::kAny);
+  }
   if (values == Values::kAny || (values == Values::kWild && random_.chance(25))) {
     return truncated(type, random_.bits());
   }
@@ -619,11 +712,14 @@ void Generator::fill(const Instruction& in, Reference* reference) {
     // One NaN of the Tensor engine's operands is in many sums.
     const bool tame = engine_ == Engine::kPe && random_.chance(85);
     const Values kind = tame ? Values::kTame : random_.of(kKinds);
+    size_t index = 0;
     for (const uint32_t byte : places_of(*use.tensor, registers_)) {
       for (unsigned lane = 0; lane < use.partitions; ++lane) {
-        store_bits(use.tensor->dtype, value(use.tensor->dtype, kind),
+        const std::optional<uint64_t> wanted = searched(in, use.tensor, lane, index);
+        store_bits(use.tensor->dtype, wanted ? *wanted : value(use.tensor->dtype, kind),
                    reference->at(use.tensor->memory, use.tensor->start_partition + lane, byte));
       }
+      ++index;
     }
   }
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "tests/engines/reference.h"
 
@@ -68,6 +69,26 @@ class Generator {
   void make(isa::AffineSelect* t, const Shape& s);
   void make(isa::Ldweights* t);
   void make(isa::Matmul* t);
+  // generator_search.cpp
+  void make(isa::Max8* t, const Shape& s);
+  void make(isa::FindIndex8* t, const Shape& s);
+  void make(isa::MatchReplace8* t, const Shape& s);
+  void make(isa::NGather* t, const Shape& s);
+  void make(isa::LocalGather* t);
+  void make(isa::SequenceBounds* t);
+  void make(isa::Topk* t);
+  void make(isa::NonzeroWithCount* t);
+  void make(isa::PartitionReduce* t, const Shape& s);
+  void make(isa::BnStats* t, const Shape& s);
+  void make(isa::BnAggregate* t, const Shape& s);
+  std::optional<uint64_t> searched(const isa::Instruction& in, const isa::TensorOperand* tensor,
+                                   unsigned lane, size_t index);
+  // generator_mx.cpp
+  void make(isa::LdweightsMx* t);
+  void make(isa::MatmulMx* t);
+  void make(isa::QuantizeMx* t);
+  isa::TensorOperand scales_of(const isa::TensorOperand& data);
+  uint64_t mx_bits(isa::DataType type, bool any);
   void make(isa::Activate* t, const Shape& s);
   void make(isa::Activate2* t, const Shape& s);
   void make(isa::TensorScalarCumulative* t, const Shape& s);
@@ -84,10 +105,13 @@ class Generator {
   isa::DataType type();
   isa::DataType integer_type();
   isa::DataType float_type();
+  isa::DataType byte_type();  // of the Tensor engine
   isa::TensorOp arithmetic();
   isa::TensorOp bit_operator();
   isa::TensorOperand tensor(isa::DataType type, isa::Memory memory, uint8_t partitions,
                             uint32_t elements);
+  // No element lies on another one: what the order of writes decides is not specified.
+  isa::TensorOperand apart(isa::DataType type, uint8_t partitions, uint32_t elements);
   bool place(isa::TensorOperand* t);
   // Sometimes the destination lies exactly on a source.
   isa::TensorOperand destination(const isa::TensorOperand& source, isa::DataType type,
@@ -104,6 +128,7 @@ class Generator {
   uint32_t window_[2];
   Registers registers_{};
   isa::Ldweights weights_{};  // in the array
+  isa::LdweightsMx weights_mx_{};
 };
 
 }  // namespace engine_reference

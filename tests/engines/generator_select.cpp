@@ -1,4 +1,6 @@
 // Instructions that choose or move elements.
+#include <algorithm>
+
 #include "tests/engines/generator.h"
 
 namespace engine_reference {
@@ -7,11 +9,23 @@ using isa::DataType;
 using isa::ScalarOperand;
 using isa::TensorOp;
 
+isa::TensorOperand Generator::apart(DataType type, uint8_t partitions, uint32_t elements) {
+  const isa::Memory where = memory();
+  for (;;) {
+    const isa::TensorOperand t = tensor(type, where, partitions, elements);
+    std::vector<uint32_t> places = places_of(t, registers_);
+    std::sort(places.begin(), places.end());
+    const uint32_t bytes = isa::data_type_bytes(type);
+    const auto meet = [bytes](uint32_t a, uint32_t b) { return b - a < bytes; };
+    if (std::adjacent_find(places.begin(), places.end(), meet) == places.end()) return t;
+  }
+}
+
 void Generator::make(isa::CopyPredicated* t, const Shape& s) {
   t->reverse = random_.chance(30) ? 1 : 0;
   t->partitions = s.partitions;
   t->predicate = tensor(integer_type(), memory(), s.partitions, s.elements);
-  t->dst = tensor(type(), memory(), s.partitions, s.elements);
+  t->dst = apart(type(), s.partitions, s.elements);
   if (random_.chance(30)) {
     t->src = scalar(s.partitions, false);
     if (t->src.kind != ScalarOperand::kTile) return;
@@ -77,7 +91,7 @@ void Generator::make(isa::Transpose* t) {
     rows = columns = 32 * (1 + random_.below(2));
   }
   t->src = tensor(any, memory(), t->rows, columns);
-  t->dst = tensor(any, memory(), t->columns, rows);
+  t->dst = apart(any, t->columns, rows);
 }
 
 }  // namespace engine_reference

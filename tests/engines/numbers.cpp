@@ -16,6 +16,7 @@ namespace {
 struct Format {
   int exponent_bits;
   int mantissa_bits;
+  bool finite = false;  // no infinity, and the last code alone is a NaN
   int bias() const { return (1 << (exponent_bits - 1)) - 1; }
   uint64_t special() const { return (uint64_t{1} << exponent_bits) - 1; }
 };
@@ -32,6 +33,8 @@ Format format_of(DataType type) {
       return {4, 3};
     case DataType::kFloat8e5:
       return {5, 2};
+    case DataType::kFloat8e4fn:
+      return {4, 3, true};
     default:
       return {8, 23};
   }
@@ -42,7 +45,10 @@ double decode(const Format& f, uint64_t bits) {
   const uint64_t mantissa = bits & ((uint64_t{1} << f.mantissa_bits) - 1);
   const bool negative = ((bits >> (f.mantissa_bits + f.exponent_bits)) & 1) != 0;
   double value = 0;
-  if (exponent == f.special()) {
+  const bool last = exponent == f.special() && mantissa + 1 == uint64_t{1} << f.mantissa_bits;
+  if (f.finite && last) {
+    value = std::numeric_limits<double>::quiet_NaN();
+  } else if (exponent == f.special() && !f.finite) {
     value = mantissa == 0 ? std::numeric_limits<double>::infinity()
                           : std::numeric_limits<double>::quiet_NaN();
   } else if (exponent == 0) {
@@ -55,8 +61,12 @@ double decode(const Format& f, uint64_t bits) {
 }
 
 uint64_t encode(const Format& f, double value) {
-  const uint64_t infinity = f.special() << f.mantissa_bits;
-  if (std::isnan(value)) return infinity | (uint64_t{1} << (f.mantissa_bits - 1));
+  const uint64_t last = (uint64_t{1} << (f.mantissa_bits + f.exponent_bits)) - 1;
+  // What overflows.
+  const uint64_t infinity = f.finite ? last - 1 : f.special() << f.mantissa_bits;
+  if (std::isnan(value)) {
+    return f.finite ? last : infinity | (uint64_t{1} << (f.mantissa_bits - 1));
+  }
   const uint64_t sign =
       std::signbit(value) ? uint64_t{1} << (f.mantissa_bits + f.exponent_bits) : uint64_t{0};
   const double magnitude = std::fabs(value);
@@ -269,6 +279,28 @@ uint64_t from_integer(DataType type, int64_t value) {
   if (value >= past) return truncated(type, static_cast<uint64_t>(past - 1));
   if (is_signed(type) && value < -past) return truncated(type, static_cast<uint64_t>(-past));
   return truncated(type, static_cast<uint64_t>(value));
+}
+
+double mx_number(DataType type, uint64_t bits, unsigned which) {
+  switch (type) {
+    case DataType::kFloat8e5x4:
+      return decode(format_of(DataType::kFloat8e5), bits >> (8 * which) & 0xFF);
+    case DataType::kFloat8e4fnx4:
+      return decode(format_of(DataType::kFloat8e4fn), bits >> (8 * which) & 0xFF);
+    default: {
+      const uint64_t code = bits >> (4 * which) & 0xF;
+      const double mantissa = (code & 6) == 0 ? static_cast<double>(code & 1) / 2
+                                              : 1 + static_cast<double>(code & 1) / 2;
+      const double value =
+          std::ldexp(mantissa, (code & 6) < 4 ? 0 : static_cast<int>(code >> 1 & 3) - 1);
+      return (code & 8) != 0 ? -value : value;
+    }
+  }
+}
+
+double mx_scale(uint64_t byte) {
+  return byte == 255 ? std::numeric_limits<double>::quiet_NaN()
+                     : std::ldexp(1.0, static_cast<int>(byte) - 127);
 }
 
 uint64_t truncated(DataType type, uint64_t word) {

@@ -31,6 +31,9 @@ uint64_t from_float(isa::DataType type, float value);
 int64_t to_integer(isa::DataType type, uint64_t bits);
 // Integers saturate; floats round through float32.
 uint64_t from_integer(isa::DataType type, int64_t value);
+// Number `which` of an element of four (spec/engine-isa.md 5.6), or 2^(byte - 127) of a scale.
+double mx_number(isa::DataType type, uint64_t bits, unsigned which);
+double mx_scale(uint64_t byte);
 // The low bits, for arithmetic that wraps.
 uint64_t truncated(isa::DataType type, uint64_t word);
 // float32r enters the Tensor engine with 10 mantissa bits.

@@ -30,9 +30,12 @@ bool exists(const Subject& s) {
   const isa::OpInfo* op = isa::find_op(s.opcode);
   if (op == nullptr || !Generator::knows(s.opcode) || !op->runs_on(s.engine)) return false;
   // spec/engine-isa.md 10.1, 10.2.
-  const bool later = s.opcode == Opcode::kActivate2 || s.opcode == Opcode::kExponential;
+  const bool later = s.opcode == Opcode::kActivate2 || s.opcode == Opcode::kExponential ||
+                     s.opcode == Opcode::kQuantizeMx || s.opcode == Opcode::kLdweightsMx ||
+                     s.opcode == Opcode::kMatmulMx;
   if (later && s.gen != Gen::kV4) return false;
-  if (s.opcode == Opcode::kRangeSelect && s.gen == Gen::kV2) return false;
+  const bool since_v3 = s.opcode == Opcode::kRangeSelect || s.opcode == Opcode::kNonzeroWithCount;
+  if (since_v3 && s.gen == Gen::kV2) return false;
   return s.engine != Engine::kAct || s.gen != Gen::kV2 ||
          (s.opcode != Opcode::kTensorCopy && s.opcode != Opcode::kTensorScalar);
 }
@@ -67,6 +70,10 @@ class EngineProperty : public ::testing::TestWithParam<Subject> {
         return number % 3 == 0 ? Opcode::kLdweights : opcode;
       case Opcode::kLdweights:
         return number % 2 == 0 ? opcode : Opcode::kMatmul;
+      case Opcode::kMatmulMx:
+        return number % 3 == 0 ? Opcode::kLdweightsMx : opcode;
+      case Opcode::kLdweightsMx:
+        return number % 2 == 0 ? opcode : Opcode::kMatmulMx;
       case Opcode::kActivate:
       case Opcode::kActivate2:
       case Opcode::kTensorScalarReduce:

@@ -1,6 +1,7 @@
 #include "tests/engines/reference.h"
 
 #include <cmath>
+#include <stdexcept>
 
 namespace engine_reference {
 
@@ -224,6 +225,48 @@ void Reference::execute(Engine engine, const isa::Instruction& in, const Registe
     case Opcode::kMatmul:
       run(o.matmul);
       break;
+    case Opcode::kMax8:
+      run(o.max8);
+      break;
+    case Opcode::kFindIndex8:
+      run(o.find_index8);
+      break;
+    case Opcode::kMatchReplace8:
+      run(o.match_replace8);
+      break;
+    case Opcode::kNGather:
+      run(o.n_gather);
+      break;
+    case Opcode::kLocalGather:
+      run(o.local_gather);
+      break;
+    case Opcode::kSequenceBounds:
+      run(o.sequence_bounds);
+      break;
+    case Opcode::kTopk:
+      run(o.topk);
+      break;
+    case Opcode::kNonzeroWithCount:
+      run(o.nonzero_with_count);
+      break;
+    case Opcode::kPartitionReduce:
+      run(o.partition_reduce);
+      break;
+    case Opcode::kBnStats:
+      run(o.bn_stats);
+      break;
+    case Opcode::kBnAggregate:
+      run(o.bn_aggregate);
+      break;
+    case Opcode::kLdweightsMx:
+      run(o.ldweights_mx);
+      break;
+    case Opcode::kMatmulMx:
+      run(o.matmul_mx);
+      break;
+    case Opcode::kQuantizeMx:
+      run(o.quantize_mx);
+      break;
     case Opcode::kActivate:
       run(o.activate);
       break;
@@ -252,7 +295,7 @@ void Reference::execute(Engine engine, const isa::Instruction& in, const Registe
       run(o.transpose);
       break;
     default:
-      break;  // no compute instruction
+      throw std::logic_error("the reference does not know this instruction");
   }
   for (const Expected& e : written_) {
     store_bits(e.dtype, e.bits, at(e.memory, e.partition, e.byte));
@@ -457,6 +500,12 @@ Reference::Matrix Reference::matrix(const TensorOperand& tensor, unsigned rows, 
 }
 
 void Reference::run(const isa::Ldweights& t) {
+  const View src = view(t.src);
+  auto& bits = weight_bits_[{t.src.start_partition, t.column}];
+  bits.assign(t.rows, {});
+  for (unsigned k = 0; k < t.rows; ++k) {
+    for (size_t m = 0; m < src.size(); ++m) bits[k].push_back(element(src, k, m));
+  }
   weights_[{t.src.start_partition, t.column}] = matrix(t.src, t.rows, 1u + t.double_row);
 }
 
@@ -468,23 +517,49 @@ void Reference::open_banks(const View& dst, unsigned lane) {
   }
 }
 
-void Reference::run(const isa::Matmul& t) {
+// Bits of the weights, in elements of at least 16 bits (spec/engine-isa.md 7). The moving matrix
+// has one number that is not 0 in each column.
+void Reference::transpose(const isa::Matmul& t) {
   const View dst = view(t.dst);
-  const Matrix moving = matrix(t.moving, t.rows, 1u + t.double_row);
-  const Matrix& weights = weights_.at({t.moving.start_partition, t.dst.start_partition});
-  const DataType type = t.dst.dtype;
+  const Matrix moving = matrix(t.moving, t.rows, 1);
+  const auto& weights = weight_bits_.at({t.moving.start_partition, t.dst.start_partition});
   for (unsigned m = 0; m < t.columns; ++m) {
-    if (t.accumulate == Accumulate::kStart) open_banks(dst, m);
+    for (size_t n = 0; n < dst.size(); ++n) {
+      uint64_t bits = 0;
+      for (size_t k = 0; k < moving.size(); ++k) {
+        if (moving[k][n] != 0) bits = weights.at(k).at(m);
+      }
+      put_bits(dst, m, n, bits);
+      const size_t half = (t.dst.start_partition + m) * kPsumHalfwords + dst.places[n] / 2;
+      for (unsigned h = 0; h < isa::data_type_bytes(t.dst.dtype) / 2; ++h) {
+        by_product_[half + h] = true;
+      }
+    }
+  }
+}
+
+void Reference::run(const isa::Matmul& t) {
+  if (t.transpose != 0) return transpose(t);
+  product(t.dst, t.accumulate, weights_.at({t.moving.start_partition, t.dst.start_partition}),
+          matrix(t.moving, t.rows, 1u + t.double_row), t.columns);
+}
+
+void Reference::product(const TensorOperand& tensor, Accumulate accumulate, const Matrix& weights,
+                        const Matrix& moving, unsigned columns) {
+  const View dst = view(tensor);
+  const DataType type = tensor.dtype;
+  for (unsigned m = 0; m < columns; ++m) {
+    if (accumulate == Accumulate::kStart) open_banks(dst, m);
     for (size_t n = 0; n < dst.size(); ++n) {
       float sum = 0;
       for (size_t k = 0; k < moving.size(); ++k) {
         sum = std::fma(weights.at(k).at(m), moving[k][n], sum);
       }
       // Elements may meet again within one product, so each is there before the next.
-      uint8_t* place = at(Memory::kPsum, t.dst.start_partition + m, dst.places[n]);
-      const size_t half = (t.dst.start_partition + m) * kPsumHalfwords + dst.places[n] / 2;
-      const bool adds = t.accumulate == Accumulate::kAdd ||
-                        (t.accumulate != Accumulate::kOverwrite && by_product_[half]);
+      uint8_t* place = at(Memory::kPsum, tensor.start_partition + m, dst.places[n]);
+      const size_t half = (tensor.start_partition + m) * kPsumHalfwords + dst.places[n] / 2;
+      const bool adds = accumulate == Accumulate::kAdd ||
+                        (accumulate != Accumulate::kOverwrite && by_product_[half]);
       Range result = Range::exactly(sum);
       if (adds) {
         const float old = to_float(type, load_bits(type, place));

@@ -84,6 +84,12 @@ class Reference {
   void fold(isa::TensorOp op, isa::ReduceCmd command, const Range& initial, unsigned lane,
             const std::vector<Range>& values);
   Matrix matrix(const isa::TensorOperand& tensor, unsigned rows, unsigned slices);
+  // Rows 128 j + k of 4 x 128: number j of partition k, times its scale.
+  Matrix mx_matrix(const isa::TensorOperand& tensor, const isa::TensorOperand& scale,
+                   unsigned rows);
+  void product(const isa::TensorOperand& tensor, isa::Accumulate accumulate, const Matrix& weights,
+               const Matrix& moving, unsigned columns);
+  void transpose(const isa::Matmul& t);
   void open_banks(const View& dst, unsigned lane);
 
   void run(const isa::TensorTensor& t);
@@ -100,6 +106,24 @@ class Reference {
   void run(const isa::AffineSelect& t);
   void run(const isa::Ldweights& t);
   void run(const isa::Matmul& t);
+  // reference_search.cpp
+  void run(const isa::Max8& t);
+  void run(const isa::FindIndex8& t);
+  void run(const isa::MatchReplace8& t);
+  void run(const isa::NGather& t);
+  void run(const isa::LocalGather& t);
+  void run(const isa::SequenceBounds& t);
+  void run(const isa::Topk& t);
+  void run(const isa::NonzeroWithCount& t);
+  void run(const isa::PartitionReduce& t);
+  void run(const isa::BnStats& t);
+  void run(const isa::BnAggregate& t);
+  std::vector<float> numbers(const View& v, unsigned lane);
+  static Range near(double value);
+  // reference_mx.cpp
+  void run(const isa::LdweightsMx& t);
+  void run(const isa::MatmulMx& t);
+  void run(const isa::QuantizeMx& t);
   void run(const isa::Activate& t);
   void run(const isa::Activate2& t);
   void run(const isa::TensorScalarCumulative& t);
@@ -115,6 +139,7 @@ class Reference {
   std::vector<uint8_t> memories_[2];
   Accumulators accumulators_[isa::kEngines];
   std::map<std::pair<unsigned, unsigned>, Matrix> weights_;  // of tiles, by first row and column
+  std::map<std::pair<unsigned, unsigned>, std::vector<std::vector<uint64_t>>> weight_bits_;
   std::vector<bool> by_product_;           // halfwords of PSUM that a product has written
   isa::Engine engine_ = isa::Engine::kSp;  // of the instruction at work
   const Registers* registers_ = nullptr;

@@ -76,6 +76,18 @@ Data fetched(const nrt_tensor_info_t& t, const std::vector<uint16_t>& bytes) {
   return data;
 }
 
+// Of every bit (FNV-1a).
+uint32_t checksum(const Data& data) {
+  uint32_t sum = 2166136261;
+  for (const float x : data) {
+    uint32_t bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    for (; bits != 0; bits >>= 8) sum = (sum ^ (bits & 0xff)) * 16777619;
+    sum = (sum ^ 1) * 16777619;
+  }
+  return sum;
+}
+
 bool equal(const Data& got, const Data& expected, double tolerance) {
   if (got.size() != expected.size()) {
     std::fprintf(stderr, "%zu elements, expected %zu\n", got.size(), expected.size());
@@ -89,7 +101,7 @@ bool equal(const Data& got, const Data& expected, double tolerance) {
     if (difference <= tolerance * std::max(largest, 1e-3)) continue;
     if (wrong++ == 0) std::fprintf(stderr, "[%zu] is %g, expected %g\n", i, got[i], expected[i]);
   }
-  std::printf("%zu elements, %zu wrong\n", got.size(), wrong);
+  std::printf("%zu elements, %zu wrong, checksum %08x\n", got.size(), wrong, checksum(got));
   return wrong == 0;
 }
 

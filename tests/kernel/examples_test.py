@@ -4,6 +4,7 @@
 Each is written by its program and executed by another through the runtime in a machine."""
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -59,6 +60,18 @@ class Kernels(unittest.TestCase):
                              ("bfloat16", (2100, 130, 1100))):
             self.check("matmul", *sizes, options=(dtype,))
 
+    def test_matmul_mx(self):
+        """One element; a chunk; chunks and tiles that end within; two blocks in each of the dimensions."""
+        self.environment["NEURON_LOGICAL_NC_CONFIG"] = "1"
+        for sizes in ((1, 1, 1), (128, 512, 512), (131, 700, 515),
+                      (1030, 100, 1030), (130, 2100, 20)):
+            self.check("matmul_mx", *sizes, machine=("--platform", "trn3-gen2-server"))
+
+    def test_matmul_mx_needs_v4(self):
+        self.assertEqual(self.write("matmul_mx", 1, 1, 1).returncode, 0)
+        ran = self.execute("matmul_mx", 1, 1, 1)
+        self.assertEqual(ran.returncode, 1, ran.stdout)
+
     def test_transpose(self):
         for sizes in ((1, 5), (128, 128), (200, 300)):
             self.check("transpose", *sizes)
@@ -85,6 +98,25 @@ class Kernels(unittest.TestCase):
     def test_mlp(self):
         for sizes in ((1, 1, 1), (130, 200, 300), (600, 130, 1100)):
             self.check("mlp", *sizes)
+
+    def test_stochastic_rounding(self):
+        """Of what the kernel keeps in bfloat16: by random numbers that the seed decides."""
+        sizes = (130, 200, 300)
+        self.assertEqual(self.write("mlp", *sizes).returncode, 0)
+
+        def checksums(seed=None):
+            if seed is not None:
+                self.environment["NEURON_RT_STOCHASTIC_ROUNDING_EN"] = "1"
+                self.environment["NEURON_RT_STOCHASTIC_ROUNDING_SEED"] = str(seed)
+            ran = self.execute("mlp", *sizes)
+            self.assertEqual(ran.returncode, 0, ran.stdout)
+            return re.findall(r"checksum (\w+)", ran.stdout)
+
+        nearest, one = checksums(), checksums(1)
+        self.assertEqual(len(nearest), 2)  # executions
+        self.assertNotEqual(one, nearest)
+        self.assertEqual(checksums(1), one)
+        self.assertNotEqual(checksums(2), one)
 
     def test_experts(self):
         """Fewer experts than max8 looks for; experts that are full; several batches of places."""

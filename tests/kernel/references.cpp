@@ -62,6 +62,47 @@ Data matmul(const Tensors& t, const Sizes& s) {
   return {c.begin(), c.end()};
 }
 
+// Every 32 rows 8 g to 8 g + 7 of a chunk of 512, and 128, 256, 384 further on, share a power of
+// two that makes their largest number one of 128 to 256; of e4m3 there are 3 bits behind the first
+// one, down to 2^-9.
+Data quantized(const Data& x, size_t rows, size_t columns) {
+  constexpr size_t kChunk = 512;
+  Data y(x.size());
+  for (size_t group = 0; group < (rows + kChunk - 1) / kChunk * 16; ++group) {
+    for (size_t c = 0; c < columns; ++c) {
+      std::vector<size_t> members;
+      for (size_t i = 0; i < 32; ++i) {
+        const size_t row = group / 16 * kChunk + i / 8 * 128 + group % 16 * 8 + i % 8;
+        if (row < rows) members.push_back(row * columns + c);
+      }
+      double largest = 0;
+      for (const size_t i : members) largest = std::max(largest, std::fabs(double{x[i]}));
+      if (largest == 0) continue;
+      const double scale = std::exp2(std::floor(std::log2(largest)) - 7);
+      for (const size_t i : members) {
+        const double value = x[i] / scale;
+        const int exponent = value == 0 ? -6 : std::max(std::ilogb(value), -6);
+        const double unit = std::ldexp(1.0, exponent - 3);
+        y[i] = static_cast<float>(std::nearbyint(value / unit) * unit * scale);
+      }
+    }
+  }
+  return y;
+}
+
+Data matmul_mx(const Tensors& t, const Sizes& s) {
+  return matmul(
+      {{"at", quantized(t.at("at"), s[1], s[0])}, {"b", quantized(t.at("b"), s[1], s[2])}}, s);
+}
+
+// Groups of unlike size, and zeros.
+void spread(const std::string& /*name*/, Data* data) {
+  for (size_t i = 0; i < data->size(); ++i) {
+    float& x = (*data)[i];
+    x = i % 7 == 0 ? 0 : std::ldexp(x, static_cast<int>(i / 1000 % 5) - 2);
+  }
+}
+
 Data transpose(const Tensors& t, const Sizes& s) {
   Data y(s[0] * s[1]);
   for (size_t r = 0; r < s[0]; ++r) {
@@ -240,6 +281,7 @@ const std::map<std::string, Reference>& references() {
                                                        {"softmax", {2, softmax}},
                                                        {"norm", {2, norm}},
                                                        {"matmul", {3, matmul}},
+                                                       {"matmul_mx", {3, matmul_mx, spread}},
                                                        {"transpose", {2, transpose}},
                                                        {"average_pool", {5, average_pool}},
                                                        {"attention", {4, attention}},

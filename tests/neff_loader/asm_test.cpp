@@ -154,9 +154,11 @@ TEST(Assembler, RandomProgramsRoundTrip) {
   std::mt19937 random(99);
   size_t instructions = 0;
   for (int round = 0; round < 10000; ++round) {
-    Bytes file = as(".engine dve\n.arch v2\n.symbol q1\n.symbol q2\nNOP\nNOP\nNOP\n");
-    uint8_t* r = file.data() + isa::kFileHeaderBytes;
     const isa::OpInfo& op = isa::kOpTable[random() % isa::kOpCount];
+    const char* engine = op.runs_on(isa::Engine::kDve) ? "dve" : "act";
+    Bytes file = as(std::string(".engine ") + engine +
+                    "\n.arch v2\n.symbol q1\n.symbol q2\nNOP\nNOP\nNOP\n");
+    uint8_t* r = file.data() + isa::kFileHeaderBytes;
     r[0] = op.opcode;
     r[2] = op.extensions;
     r[3] = static_cast<uint8_t>(random() % 9);

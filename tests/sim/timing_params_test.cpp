@@ -74,6 +74,7 @@ TEST(TimingParams, DefaultsAreThoseOfTrn1) {
   EXPECT_EQ(file.dve_bn_aggregate_cycles, built_in.dve_bn_aggregate_cycles);
   EXPECT_EQ(file.dve_exp_speedup, built_in.dve_exp_speedup);
   EXPECT_EQ(file.dve_rand2_speedup, built_in.dve_rand2_speedup);
+  EXPECT_EQ(file.dve_mx_speedup, built_in.dve_mx_speedup);
   EXPECT_EQ(file.pe_fp32_onezero_factor, built_in.pe_fp32_onezero_factor);
   EXPECT_EQ(file.seq_load_sbuf_cycles, built_in.seq_load_sbuf_cycles);
   EXPECT_EQ(file.pool_rsqrt_cycles, built_in.pool_rsqrt_cycles);
