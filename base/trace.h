@@ -6,7 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/units.h"
 
@@ -14,6 +17,16 @@ namespace base {
 
 using TrackId = uint32_t;
 constexpr TrackId kNoTrack = 0;  // as a parent: top level
+
+// What else is known of a span.
+struct SpanNotes {
+  std::vector<std::pair<std::string_view, std::string>> texts;
+  std::vector<std::pair<std::string_view, uint64_t>> numbers;
+  // Arrows between spans, each a number: those that lead away from this one, and those that end
+  // here.
+  std::vector<uint64_t> departing;
+  std::vector<uint64_t> arriving;
+};
 
 class TraceSink {
  public:
@@ -23,6 +36,10 @@ class TraceSink {
   // `unit` is free text ("B", "entries").
   virtual TrackId add_counter(std::string_view name, TrackId parent, std::string_view unit) = 0;
   virtual void begin(TrackId track, Ps time, std::string_view name) = 0;
+  virtual void begin_noted(TrackId track, Ps time, std::string_view name,
+                           const SpanNotes& /*notes*/) {
+    begin(track, time, name);
+  }
   virtual void end(TrackId track, Ps time) = 0;
   virtual void instant(TrackId track, Ps time, std::string_view name) = 0;
   virtual void counter(TrackId track, Ps time, int64_t value) = 0;
@@ -54,6 +71,11 @@ class Track {
   void span(Ps from, Ps to, std::string_view name) const {
     begin(from, name);
     end(to);
+  }
+  void span(Ps from, Ps to, std::string_view name, const SpanNotes& notes) const {
+    if (sink_ == nullptr) return;
+    sink_->begin_noted(id_, from, name, notes);
+    sink_->end(id_, to);
   }
   void instant(Ps time, std::string_view name) const {
     if (sink_ != nullptr) sink_->instant(id_, time, name);

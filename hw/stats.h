@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "base/units.h"
 
@@ -70,14 +71,35 @@ class AccessLog {
   size_t distinct_[4] = {};  // per kind
 };
 
+struct InstructionEvent;  // hw/core/instruction_trace.h
+
 // Receives spans; a trace back end implements it. Blocks hold a Tracer* that may be null.
+//
+// A flow leads from what changed a semaphore to who had waited for it; 0 is none.
 class Tracer {
  public:
   virtual ~Tracer() = default;
   // A track appears once per name; ids are stable for the run.
   virtual uint32_t track(const std::string& name) = 0;
-  virtual void span(uint32_t track, base::Ps begin, base::Ps end, const char* name,
-                    uint64_t bytes) = 0;
+  // `flow` leads away from the end of the span, and may arrive nowhere.
+  virtual void span(uint32_t track, base::Ps begin, base::Ps end, const char* name, uint64_t bytes,
+                    uint64_t flow = 0) = 0;
+  // An instruction of a NeuronCore's engine, in program order, when it is known whom it released.
+  virtual void instruction(uint32_t /*track*/, const InstructionEvent& /*event*/) {}
+  // The first engine of a core ("d0.nc1") starts a program; the last one stops, or a reset ends it
+  // without a result.
+  virtual void execution_begins(const std::string& /*core*/, uint64_t /*program*/,
+                                base::Ps /*now*/) {}
+  virtual void execution_ends(const std::string& /*core*/, base::Ps /*now*/, bool /*complete*/) {}
+
+  uint64_t new_flow() { return ++flows_; }
+  // The flow of the write of DMA that takes effect now. The first waiter takes it.
+  void set_applying(uint64_t flow) { applying_ = flow; }
+  uint64_t take_applying() { return std::exchange(applying_, 0); }
+
+ private:
+  uint64_t flows_ = 0;
+  uint64_t applying_ = 0;
 };
 
 }  // namespace hw

@@ -61,7 +61,7 @@ class Execution:
                 subprocess.run([str(word) for word in command], check=True, timeout=SECONDS,
                                env={**os.environ, "NEURON_LOGICAL_NC_CONFIG": "1"})
             rows = json.loads(report.read_text())["executions"]
-            self.spans = trace_picture.load(trace) if traced else {}
+            self.spans = trace_picture.load(trace, results=True) if traced else {}
         self.cores = int(cores)
         self.core = rows[0]["core"]
         self.ps = max(row["max_ps"] for row in rows)
@@ -72,7 +72,7 @@ class Execution:
         own = f"{self.core}.{engine}"
         return sorted((begin, end) for track, spans in self.spans.items()
                       if track.split(" #")[0] == own for begin, end, what in spans
-                      if what == name or name is None and not what.endswith(" wait"))
+                      if what == name or name is None and not what.startswith("wait: "))
 
     def packets(self, kind):
         """{engine: [(begin, end)]} of the core's DMA engines."""

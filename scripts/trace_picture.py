@@ -16,6 +16,8 @@ TRACE_PACKET, TIMESTAMP, TRACK_EVENT, TRACK_DESCRIPTOR = 1, 8, 11, 60
 UUID, NAME, PARENT = 1, 2, 5
 TYPE, EVENT_TRACK, EVENT_NAME = 9, 11, 23
 SLICE_BEGIN, SLICE_END = 1, 2
+ANNOTATION, ANNOTATION_UINT, ANNOTATION_NAME = 4, 3, 10
+RESULT = b"result after ps"
 
 WIDTH, LABELS, ROW, TOP, MARGIN = 1180, 130, 15, 56, 12
 LETTER = 5.4  # width of a letter of 9 px
@@ -65,8 +67,17 @@ def fields(data):
         yield key >> 3, value
 
 
-def load(path):
-    """{track name: [(begin ns, end ns, name)]}"""
+def result_of(event):
+    """Ns from the beginning of an instruction to its result, where that is behind its end."""
+    for number, value in fields(event):
+        note = dict(fields(value)) if number == ANNOTATION else {}
+        if note.get(ANNOTATION_NAME) == RESULT:
+            return note[ANNOTATION_UINT] / 1000
+    return 0
+
+
+def load(path, results=False):
+    """{track name: [(begin ns, end ns, name)]}; with results, instructions end with theirs."""
     tracks, events = {}, collections.defaultdict(list)
     with open(path, "rb") as file:
         data = file.read()
@@ -82,16 +93,17 @@ def load(path):
         if TRACK_EVENT in packet:
             event = dict(fields(packet[TRACK_EVENT]))
             events[event[EVENT_TRACK]].append(
-                (packet[TIMESTAMP], event[TYPE], event.get(EVENT_NAME, b"").decode()))
+                (packet[TIMESTAMP], event[TYPE], event.get(EVENT_NAME, b"").decode(),
+                 result_of(packet[TRACK_EVENT]) if results else 0))
     spans = {}
     for track, name in tracks.items():
         stack, done = [], []
-        for time, kind, text in events[track]:
+        for time, kind, text, result in events[track]:
             if kind == SLICE_BEGIN:
-                stack.append((time, text))
+                stack.append((time, text, result))
             elif kind == SLICE_END and stack:
-                begin, text = stack.pop()
-                done.append((begin, time, text))
+                begin, text, result = stack.pop()
+                done.append((begin, max(time, begin + result), text))
         if done:
             spans[name] = done
     return spans
@@ -112,7 +124,7 @@ def window(spans, anchor, operation):
 
 
 def kind_of(name):
-    if name.endswith(" wait"):
+    if name.endswith(" wait") or name.startswith("wait: "):
         return "wait"
     first = name.split(" ")[0]
     return "trigger" if first == "done" else first if first in COLOURS else "other"

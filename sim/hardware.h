@@ -66,6 +66,10 @@ struct HardwareParams {
   bool coalesce = true;  // many packets as one event where nobody can tell
   std::string vcd = {};  // signals that match a pattern go to this file (hw/machine/watch.h)
   std::vector<std::string> watch = {};
+  // Where runtimes say which lines of source their programs come from, and whether reports have
+  // profiles (sim/source_lines.h, sim/profile.h).
+  std::string inspect = {};
+  bool profile = false;
   bool touch_all = false;  // every part has its name in SystemC's hierarchy from the start
 };
 

@@ -16,7 +16,9 @@
 #include "sim/extensions.h"
 #include "sim/hardware.h"
 #include "sim/machine_params.h"
+#include "sim/profile.h"
 #include "sim/report.h"
+#include "sim/source_lines.h"
 #include "sim/trace_adapter.h"
 
 // SystemC's library has a main of its own that calls this; ours is used instead, but the library
@@ -58,11 +60,27 @@ std::string text_of(const std::exception& error) {
                            : report->get_msg_type() + (": " + std::string(report->get_msg()));
 }
 
+// Who listens to the machine.
+struct Tracers {
+  Tracers(const HardwareParams& params, hw::MachineParams* machine) {
+    if (params.trace == nullptr && !params.profile) return;
+    lines = std::make_unique<SourceLines>(params.inspect, params.platform);
+    if (params.trace != nullptr) trace = std::make_unique<TraceAdapter>(*params.trace, lines.get());
+    machine->tracer = trace.get();
+    if (!params.profile) return;
+    profile = std::make_unique<Profile>(*lines, trace.get());
+    machine->tracer = profile.get();
+  }
+
+  std::unique_ptr<SourceLines> lines;
+  std::unique_ptr<TraceAdapter> trace;
+  std::unique_ptr<Profile> profile;
+};
+
 class SystemcHardware final : public Hardware {
  public:
-  SystemcHardware(hw::MachineParams params, std::unique_ptr<TraceAdapter> trace,
-                  const HardwareParams& wanted)
-      : trace_(std::move(trace)), machine_(std::move(params)) {
+  SystemcHardware(hw::MachineParams params, Tracers tracers, const HardwareParams& wanted)
+      : tracers_(std::move(tracers)), machine_(std::move(params)) {
     if (wanted.touch_all) machine_.touch_all();
     if (!wanted.vcd.empty()) machine_.watch(wanted.vcd, wanted.watch);
   }
@@ -155,6 +173,7 @@ class SystemcHardware final : public Hardware {
         ExecutionRow row = execution_row(*core, totals);
         row.core = core->name();
         row.program = program++;
+        if (tracers_.profile) row.profile = tracers_.profile->take(core->name(), totals.program);
         report.add_execution(std::move(row));
       }
     }
@@ -169,17 +188,26 @@ class SystemcHardware final : public Hardware {
     row.peak_hbm_bytes_per_us = core.peak_hbm_bytes(kMicrosecond);
     for (uint32_t e = 0; e < totals.engines.size(); ++e) {
       const hw::EngineStats& stats = totals.engines[e];
-      row.operations += 2 * stats.multiplications;
-      constexpr const char* kCauses[hw::kStalls] = {"semaphore", "dma", "dependency", "memory"};
-      EngineRow engine{hw::NeuronCore::engine_name(e), stats.instructions, stats.busy, {}, {}};
+      EngineRow engine{hw::NeuronCore::engine_name(e), stats.instructions, stats.busy, {}, {}, {}};
       for (size_t i = 0; i < hw::kStalls; ++i) {
-        engine.stalled.emplace_back(kCauses[i], stats.stalled[i]);
+        engine.stalled.emplace_back(hw::name_of(static_cast<hw::Stall>(i)), stats.stalled[i]);
+      }
+      for (uint32_t by = 0; by < stats.waited_for.size(); ++by) {
+        engine.waited_for.emplace_back(hw::NeuronCore::engine_name(by), stats.waited_for[by]);
       }
       engine.bytes = {{"sbuf_read", stats.sbuf_read},
                       {"sbuf_written", stats.sbuf_written},
                       {"psum_read", stats.psum_read},
                       {"psum_written", stats.psum_written}};
       row.engines.push_back(std::move(engine));
+    }
+    const hw::EngineStats& tensor = totals.engines[contract::kPe];
+    for (size_t i = 0; i < hw::kPeRates; ++i) {
+      const auto rate = static_cast<hw::PeRate>(i);
+      const uint64_t operations = 2 * tensor.multiplications[i];
+      row.operations += operations;
+      row.operations_by_kind.push_back(
+          {hw::name_of(rate), operations, core.peak_operations(kMicrosecond, rate)});
     }
     for (size_t i = 0; i < totals.critical.size(); ++i) {
       row.critical_path.emplace_back(hw::CriticalPath::name(i), totals.critical[i]);
@@ -240,7 +268,7 @@ class SystemcHardware final : public Hardware {
     }
   }
 
-  std::unique_ptr<TraceAdapter> trace_;
+  Tracers tracers_;
   // Asking who waits is not a change, but not const in the devices.
   mutable hw::Machine machine_;
   std::map<std::string, Usage> usage_;
@@ -264,15 +292,11 @@ base::Result<std::unique_ptr<Hardware>> build_hardware(const HardwareParams& par
   // Who looks on sees each packet when it is moved.
   machine.coalesce = params.coalesce && params.vcd.empty();
   machine.timing_only = params.timing_only;
-  std::unique_ptr<TraceAdapter> trace;
-  if (params.trace != nullptr) {
-    trace = std::make_unique<TraceAdapter>(*params.trace);
-    machine.tracer = trace.get();
-  }
+  Tracers tracers(params, &machine);
   log_kernel_reports(params.logger);
   try {
     return std::unique_ptr<Hardware>(
-        std::make_unique<SystemcHardware>(std::move(machine), std::move(trace), params));
+        std::make_unique<SystemcHardware>(std::move(machine), std::move(tracers), params));
   } catch (const std::invalid_argument& error) {
     return base::Error{base::Fault::kConfig, 0, platform.name, error.what()};
   } catch (const std::exception& error) {

@@ -92,6 +92,8 @@ base::Status Machine::Parts::build() {
                           params.timing_only, params.trace,  params.logger};
     wanted.vcd = params.vcd;
     wanted.watch = params.watch;
+    wanted.inspect = params.inspect;
+    wanted.profile = params.profile;
     auto built = build_hardware(wanted);
     if (!built) return built.error();
     hardware = std::move(*built);

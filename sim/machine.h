@@ -32,6 +32,8 @@ struct MachineParams {
   base::Logger* logger = nullptr;  // must outlive the machine
   std::string vcd;                 // signals that match a pattern go to this file
   std::vector<std::string> watch;
+  std::string inspect;  // as in HardwareParams
+  bool profile = false;
 };
 
 class Machine {

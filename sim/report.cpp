@@ -172,20 +172,30 @@ ordered_json execution_json(const ExecutionRow& row) {
                        {"instructions", engine.instructions},
                        {"busy_ps", engine.busy},
                        {"stalled_ps", nonzero(engine.stalled)},
+                       {"waited_for_ps", nonzero(engine.waited_for)},
                        {"bytes", nonzero(engine.bytes)}});
   }
-  return {{"core", row.core},
-          {"program", row.program},
-          {"count", row.times.count},
-          {"total_ps", row.times.total},
-          {"min_ps", row.times.min},
-          {"max_ps", row.times.max},
-          {"hbm_bytes", row.hbm_bytes},
-          {"operations", row.operations},
-          {"peak_operations_per_us", row.peak_operations_per_us},
-          {"peak_hbm_bytes_per_us", row.peak_hbm_bytes_per_us},
-          {"critical_path_ps", nonzero(row.critical_path)},
-          {"engines", engines}};
+  ordered_json kinds = ordered_json::array();
+  for (const OperationsRow& each : row.operations_by_kind) {
+    if (each.operations == 0) continue;
+    kinds.push_back(
+        {{"kind", each.kind}, {"operations", each.operations}, {"peak_per_us", each.peak_per_us}});
+  }
+  ordered_json json = {{"core", row.core},
+                       {"program", row.program},
+                       {"count", row.times.count},
+                       {"total_ps", row.times.total},
+                       {"min_ps", row.times.min},
+                       {"max_ps", row.times.max},
+                       {"hbm_bytes", row.hbm_bytes},
+                       {"operations", row.operations},
+                       {"peak_operations_per_us", row.peak_operations_per_us},
+                       {"operations_by_kind", kinds},
+                       {"peak_hbm_bytes_per_us", row.peak_hbm_bytes_per_us},
+                       {"critical_path_ps", nonzero(row.critical_path)},
+                       {"engines", engines}};
+  if (row.profile) json["profile"] = profile_json(*row.profile);
+  return json;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "sim/report_profile.h"
 
 namespace config {
 class Timing;
@@ -64,7 +66,16 @@ struct EngineRow {
   uint64_t instructions = 0;
   base::Ps busy = 0;
   std::vector<std::pair<std::string, base::Ps>> stalled;  // by cause
-  std::vector<std::pair<std::string, uint64_t>> bytes;    // by memory and direction
+  // Of the cause "semaphore", by the engine that was waited for.
+  std::vector<std::pair<std::string, base::Ps>> waited_for;
+  std::vector<std::pair<std::string, uint64_t>> bytes;  // by memory and direction
+};
+
+// Operations of the Tensor engine with numbers of a kind, and the most of them it can do.
+struct OperationsRow {
+  std::string kind;
+  uint64_t operations = 0;
+  uint64_t peak_per_us = 0;
 };
 
 // The executions of one program on one core.
@@ -75,9 +86,11 @@ struct ExecutionRow {
   uint64_t hbm_bytes = 0;
   uint64_t operations = 0;              // of the Tensor engine; an addition is one
   uint64_t peak_operations_per_us = 0;  // of the Tensor engine with 16-bit numbers
-  uint64_t peak_hbm_bytes_per_us = 0;   // of the core's HBM stack
+  std::vector<OperationsRow> operations_by_kind;
+  uint64_t peak_hbm_bytes_per_us = 0;  // of the core's HBM stack
   std::vector<EngineRow> engines;
   std::vector<std::pair<std::string, base::Ps>> critical_path;  // by part; adds up to the total
+  std::optional<ProfileRow> profile;
 };
 
 class Report {

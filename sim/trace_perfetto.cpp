@@ -20,6 +20,21 @@ constexpr uint32_t kSequence = 1;           // one writer: one packet sequence
 constexpr uint32_t kStateCleared = 1;       // TracePacket.SequenceFlags
 constexpr size_t kFlushBytes = 256 * 1024;  // what is held in memory before a write
 
+void annotate(const base::SpanNotes& notes, pb::TrackEvent& event) {
+  for (const auto& [name, text] : notes.texts) {
+    pb::DebugAnnotation* note = event.add_debug_annotations();
+    note->set_name(name.data(), name.size());
+    note->set_string_value(text);
+  }
+  for (const auto& [name, number] : notes.numbers) {
+    pb::DebugAnnotation* note = event.add_debug_annotations();
+    note->set_name(name.data(), name.size());
+    note->set_uint_value(number);
+  }
+  for (const uint64_t flow : notes.departing) event.add_flow_ids(flow);
+  for (const uint64_t flow : notes.arriving) event.add_terminating_flow_ids(flow);
+}
+
 }  // namespace
 
 struct PerfettoTrace::State {
@@ -62,7 +77,8 @@ struct PerfettoTrace::State {
   }
 
   bool put_event(base::TrackId track, base::Ps time, pb::TrackEvent::Type type,
-                 std::string_view name, std::optional<int64_t> value, uint64_t reserved_spans) {
+                 std::string_view name, std::optional<int64_t> value, uint64_t reserved_spans,
+                 const base::SpanNotes* notes = nullptr) {
     pb::TracePacket packet;
     packet.set_timestamp(time / base::kPsPerNs);
     pb::TrackEvent* event = packet.mutable_track_event();
@@ -70,6 +86,7 @@ struct PerfettoTrace::State {
     event->set_track_uuid(track);
     if (!name.empty()) event->set_name(name.data(), name.size());
     if (value) event->set_counter_value(*value);
+    if (notes != nullptr) annotate(*notes, *event);
     return put(packet, reserved_spans);
   }
 
@@ -130,10 +147,15 @@ base::TrackId PerfettoTrace::add_counter(std::string_view name, base::TrackId pa
 }
 
 void PerfettoTrace::begin(base::TrackId track, base::Ps time, std::string_view name) {
+  begin_noted(track, time, name, {});
+}
+
+void PerfettoTrace::begin_noted(base::TrackId track, base::Ps time, std::string_view name,
+                                const base::SpanNotes& notes) {
   State::Depth& depth = state_->depth.at(track - 1);
   // A span inside a dropped one would look as if it stood alone.
   if (depth.dropped == 0 && state_->put_event(track, time, pb::TrackEvent::TYPE_SLICE_BEGIN, name,
-                                              std::nullopt, state_->open_spans + 1)) {
+                                              std::nullopt, state_->open_spans + 1, &notes)) {
     ++depth.open;
     ++state_->open_spans;
   } else {

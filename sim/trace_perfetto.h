@@ -24,6 +24,8 @@ class PerfettoTrace final : public base::TraceSink {
   base::TrackId add_counter(std::string_view name, base::TrackId parent,
                             std::string_view unit) override;
   void begin(base::TrackId track, base::Ps time, std::string_view name) override;
+  void begin_noted(base::TrackId track, base::Ps time, std::string_view name,
+                   const base::SpanNotes& notes) override;
   void end(base::TrackId track, base::Ps time) override;
   void instant(base::TrackId track, base::Ps time, std::string_view name) override;
   void counter(base::TrackId track, base::Ps time, int64_t value) override;

@@ -10,15 +10,31 @@ const char* CriticalPath::name(size_t part) {
   return kNames[part];
 }
 
+const char* name_of(Stall cause) {
+  constexpr const char* kNames[kStalls] = {"semaphore", "dma",  "dependency",
+                                           "memory",    "psum", "issue"};
+  return kNames[static_cast<size_t>(cause)];
+}
+
+const char* name_of(PeRate rate) {
+  constexpr const char* kNames[kPeRates] = {"16-bit", "float32", "8-bit, two rows", "MX"};
+  return kNames[static_cast<size_t>(rate)];
+}
+
 void EngineStats::add(const EngineStats& more, const EngineStats& less) {
   instructions += more.instructions - less.instructions;
   busy += more.busy - less.busy;
   for (size_t i = 0; i < kStalls; ++i) stalled[i] += more.stalled[i] - less.stalled[i];
+  for (size_t i = 0; i < waited_for.size(); ++i) {
+    waited_for[i] += more.waited_for[i] - less.waited_for[i];
+  }
   sbuf_read += more.sbuf_read - less.sbuf_read;
   sbuf_written += more.sbuf_written - less.sbuf_written;
   psum_read += more.psum_read - less.psum_read;
   psum_written += more.psum_written - less.psum_written;
-  multiplications += more.multiplications - less.multiplications;
+  for (size_t i = 0; i < kPeRates; ++i) {
+    multiplications[i] += more.multiplications[i] - less.multiplications[i];
+  }
 }
 
 base::Ps ExecutionLog::start(contract::Engine engine, uint64_t program, base::Ps now,

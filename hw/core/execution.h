@@ -42,6 +42,7 @@ struct CriticalPath {
 
   std::array<base::Ps, kParts> parts{};
   base::Ps until = 0;
+  contract::Engine engine = contract::kPe;  // whose update it leads to
 
   void advance(Part part, base::Ps now) {
     if (now <= until) return;
@@ -51,25 +52,41 @@ struct CriticalPath {
 };
 
 // Why an engine stood still with an instruction at hand.
-enum class Stall : uint8_t { kSemaphore, kDma, kDependency, kMemory };
-constexpr size_t kStalls = 4;
+enum class Stall : uint8_t {
+  kSemaphore,   // until another engine's update
+  kDma,         // until a write of DMA, of a CC-core or of the host
+  kDependency,  // a result of its own
+  kMemory,      // SBUF, in use by another engine
+  kPsum,        // PSUM, likewise
+  kIssue,       // the first instructions are fetched
+};
+constexpr size_t kStalls = 6;
+const char* name_of(Stall cause);
+
+// What the Tensor engine multiplies, as far as it has a rate of its own.
+enum class PeRate : uint8_t { kShort, kFloat32, kDoubleRow, kMx };
+constexpr size_t kPeRates = 4;
+const char* name_of(PeRate rate);
 
 struct EngineStats {
   uint64_t instructions = 0;
   base::Ps busy = 0;
   std::array<base::Ps, kStalls> stalled{};
+  // Of stalled[kSemaphore], by the engine whose update ended it.
+  std::array<base::Ps, contract::kEnginesPerNc> waited_for{};
   uint64_t sbuf_read = 0;  // bytes
   uint64_t sbuf_written = 0;
   uint64_t psum_read = 0;
   uint64_t psum_written = 0;
-  uint64_t multiplications = 0;  // of the Tensor engine, each with an addition
+  // Of the Tensor engine, each with an addition.
+  std::array<uint64_t, kPeRates> multiplications{};
 
   void add(const EngineStats& more, const EngineStats& less);
 };
 using CoreStats = std::array<EngineStats, contract::kEnginesPerNc>;
 
 struct ExecutionTotals {
-  uint64_t program = 0;  // address of its first record
+  uint64_t program = 0;  // of its first engine's: address and length
   uint64_t count = 0;
   base::Ps total = 0;
   base::Ps least = 0;

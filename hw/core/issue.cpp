@@ -15,7 +15,7 @@ bool is_array_product(isa::Opcode op) {
 }  // namespace
 
 base::Ps MemoryPorts::reserve(contract::Engine engine, const TensorExtent& extent, base::Ps at,
-                              base::Ps interval) {
+                              base::Ps interval, bool* psum) {
   const bool vector = engine == contract::kDve;
   const bool v2 = gen_ == contract::Gen::kV2;
   Shared* wanted[1 + kBanks];
@@ -41,7 +41,12 @@ base::Ps MemoryPorts::reserve(contract::Engine engine, const TensorExtent& exten
     }
   }
   const size_t mine = vector ? 0 : 1;
-  for (size_t i = 0; i < count; ++i) at = std::max(at, (*wanted[i])[1 - mine]);
+  *psum = false;
+  for (size_t i = 0; i < count; ++i) {
+    const base::Ps until = (*wanted[i])[1 - mine];
+    if (until > at) *psum = wanted[i] != &sbuf_;
+    at = std::max(at, until);
+  }
   for (size_t i = 0; i < count; ++i) (*wanted[i])[mine] = at + interval;
   return at;
 }

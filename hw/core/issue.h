@@ -21,9 +21,9 @@ class MemoryPorts {
  public:
   explicit MemoryPorts(contract::Gen gen) : gen_(gen) {}
   // The first time from `at` on at which `engine` may use what it touches for `interval`, which is
-  // then reserved.
+  // then reserved. `psum`: it is PSUM that it waits for.
   base::Ps reserve(contract::Engine engine, const TensorExtent& extent, base::Ps at,
-                   base::Ps interval);
+                   base::Ps interval, bool* psum);
   void reset() { *this = MemoryPorts(gen_); }
 
  private:

@@ -29,11 +29,15 @@ NeuronCore::NeuronCore(const Params& params, const Context& context)
       executions_(hbm_of(context.fabric, params.nc)),
       name_(params.name),
       pe_clock_(context.timing.clk_pe),
+      float32_factor_(context.timing.pe_fp32_factor),
       hbm_rate_(hbm_of(context.fabric, params.nc).rate()) {
+  if (context.tracer != nullptr) {
+    trace_ = std::make_unique<InstructionTrace>(*context.tracer, name_);
+  }
   const SequencerContext shared{context.queue,         context.fabric, semaphores_,
                                 context.notifications, ports_,         pe_activity_,
                                 executions_,           updating_,      context.counters,
-                                context.log,           context.tracer};
+                                context.log,           trace_.get()};
   for (uint32_t e = 0; e < contract::kEnginesPerNc; ++e) {
     const Sequencer::Params engine{params.gen,
                                    static_cast<contract::Engine>(e),
@@ -46,9 +50,20 @@ NeuronCore::NeuronCore(const Params& params, const Context& context)
   }
 }
 
-uint64_t NeuronCore::peak_operations(base::Ps time) const {
+uint64_t NeuronCore::peak_operations(base::Ps time, PeRate rate) const {
   constexpr uint64_t kPerCycle = 2ull * contract::isa::kPartitions * contract::isa::kPartitions;
-  return kPerCycle * in_time(pe_clock_, time);
+  const uint64_t peak = kPerCycle * in_time(pe_clock_, time);
+  switch (rate) {
+    case PeRate::kFloat32:
+      return peak / float32_factor_;
+    case PeRate::kDoubleRow:
+      return 2 * peak;
+    case PeRate::kMx:
+      return 4 * peak;
+    case PeRate::kShort:
+      break;
+  }
+  return peak;
 }
 
 uint64_t NeuronCore::peak_hbm_bytes(base::Ps time) const {

@@ -44,9 +44,8 @@ class NeuronCore {
   const std::string& name() const { return name_; }
   // What has been executed since the last call.
   std::vector<ExecutionTotals> take_executions() { return executions_.take(); }
-  // The most that the Tensor engine with 16-bit numbers, and the core's HBM stack, can do in
-  // `time`.
-  uint64_t peak_operations(base::Ps time) const;
+  // The most that the Tensor engine, and the core's HBM stack, can do in `time`.
+  uint64_t peak_operations(base::Ps time, PeRate rate = PeRate::kShort) const;
   uint64_t peak_hbm_bytes(base::Ps time) const;
   // Semaphores, events and engines; SBUF, PSUM and notification queues are not part of it.
   void reset();
@@ -60,7 +59,9 @@ class NeuronCore {
   const CriticalPath* updating_ = nullptr;
   std::string name_;
   base::Rate pe_clock_;
+  uint64_t float32_factor_;
   base::Rate hbm_rate_;
+  std::unique_ptr<InstructionTrace> trace_;  // null: nobody listens
   std::vector<std::unique_ptr<Sequencer>> engines_;
 };
 

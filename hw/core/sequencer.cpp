@@ -231,12 +231,23 @@ void Sequencer::start() {
   fetched_.clear();  // the program may have been changed while the engine stood still
   datapath_.set_rounding(reg::kRoundingStochastic.get(value(reg::kRounding)) != 0);
   const base::Ps now = context_.queue.now();
-  const uint64_t program =
-      static_cast<uint64_t>(value(reg::kProgramHi)) << 32 | value(reg::kProgramLo);
   path_ = {};
-  path_.until = context_.executions.start(engine_, program, now, stats_);
+  path_.until = context_.executions.start(engine_, identity(), now, stats_);
   path_.advance(CriticalPath::kStart, now);
-  schedule(context_.queue.now() + timing_.params().seq_fetch, kIssue);
+  if (context_.trace != nullptr) context_.trace->start(engine_, identity(), now);
+  stats_.stalled[static_cast<size_t>(Stall::kIssue)] += timing_.params().seq_fetch;
+  schedule(now + timing_.params().seq_fetch, kIssue);
+}
+
+uint64_t Sequencer::program() const {
+  return static_cast<uint64_t>(value(reg::kProgramHi)) << 32 | value(reg::kProgramLo);
+}
+
+// By which programs are told apart: one that takes the place of another has another length, as a
+// rule.
+uint64_t Sequencer::identity() const {
+  constexpr unsigned kAddressBits = 48;
+  return program() ^ uint64_t { value(reg::kProgramCount) } << kAddressBits;
 }
 
 void Sequencer::begin_execution() {
@@ -244,6 +255,7 @@ void Sequencer::begin_execution() {
   if (!context_.executions.begin(engine_, now, stats_)) return;
   path_ = {};
   path_.until = context_.executions.begun();
+  if (context_.trace != nullptr && path_.until == now) context_.trace->begin(now);
   path_.advance(CriticalPath::kStart, now);
 }
 
@@ -254,6 +266,7 @@ void Sequencer::stop_waiting() {
 
 void Sequencer::reset() {
   if (status_ == EngineStatus::kRunning) context_.executions.drop();
+  if (context_.trace != nullptr) context_.trace->drop(engine_, context_.queue.now());
   stop_waiting();
   activity_.stop(context_.queue.now());
   ++epoch_;
@@ -302,12 +315,12 @@ void Sequencer::on_event(const EventKey& /*key*/, uint32_t tag, uint64_t argumen
     case kRead: {
       const ReadUpdate read = reads_.front();
       reads_.pop_front();
-      return apply(read.update, read.path);
+      return apply(read.update, read.path, InstructionTrace::Update::kRead);
     }
     case kCompleted: {
       const Completion done = completions_.front();
       completions_.pop_front();
-      apply(done.update, done.path);
+      apply(done.update, done.path, InstructionTrace::Update::kComplete);
       if (done.trace) notify(contract::NqType::kTrace, done.opcode, done.debug_id, done.pc, 0);
       return;
     }
@@ -324,10 +337,22 @@ void Sequencer::apply(const isa::Update& update, const CriticalPath& path) {
   context_.updating = nullptr;
 }
 
+// Of an instruction before the one at hand.
+void Sequencer::apply(const isa::Update& update, const CriticalPath& path,
+                      InstructionTrace::Update kind) {
+  if (context_.trace != nullptr) context_.trace->apply(engine_, kind);
+  apply(update, path);
+  if (context_.trace != nullptr) context_.trace->applied(engine_);
+}
+
 void Sequencer::wait_satisfied() {
   waiting_ = false;
   stall_ = context_.updating != nullptr ? Stall::kSemaphore : Stall::kDma;
-  if (context_.updating != nullptr) path_ = *context_.updating;
+  if (context_.updating != nullptr) {
+    path_ = *context_.updating;
+    released_by_ = path_.engine;
+  }
+  if (context_.trace != nullptr) context_.trace->release(engine_);
   path_.advance(stall_ == Stall::kDma ? CriticalPath::kDma : CriticalPath::kSemaphore,
                 context_.queue.now());
   schedule(context_.queue.now() + timing_.params().sem_start, kBegin);
@@ -336,6 +361,7 @@ void Sequencer::wait_satisfied() {
 void Sequencer::stop(EngineStatus status) {
   status_ = status;
   context_.executions.stop(engine_, context_.queue.now(), stats_, path_);
+  if (context_.trace != nullptr) context_.trace->stop(engine_, context_.queue.now());
 }
 
 void Sequencer::fail(EngineError error, uint32_t info) {
@@ -358,12 +384,6 @@ void Sequencer::notify(contract::NqType type, uint32_t payload, uint64_t debug_i
   context_.notifications.post(engine_, entry);
 }
 
-void Sequencer::trace(base::Ps begin, base::Ps end, const char* what) {
-  if (context_.tracer == nullptr || begin == end) return;
-  if (track_ == ~0u) track_ = context_.tracer->track(name_);
-  context_.tracer->span(track_, begin, end, what, 0);
-}
-
 // Brings the instruction at pc_ into current_.
 bool Sequencer::fetch() {
   const uint32_t count = value(reg::kProgramCount);
@@ -375,9 +395,7 @@ bool Sequencer::fetch() {
   const uint32_t have = static_cast<uint32_t>(fetched_.size() / isa::kRecordBytes);
   const uint32_t need = std::min(count - pc_, isa::kMaxExtensions + 1);
   if (pc_ < fetched_pc_ || pc_ + need > fetched_pc_ + have) {
-    const uint64_t program =
-        static_cast<uint64_t>(value(reg::kProgramHi)) << 32 | value(reg::kProgramLo);
-    const uint64_t address = program + static_cast<uint64_t>(pc_) * isa::kRecordBytes;
+    const uint64_t address = program() + static_cast<uint64_t>(pc_) * isa::kRecordBytes;
     fetched_.resize(size_t{std::min(count - pc_, kFetchRecords)} * isa::kRecordBytes);
     fetched_pc_ = pc_;
     if (!context_.fabric.read(address, fetched_)) {
@@ -415,6 +433,7 @@ void Sequencer::issue() {
   if (!fetch()) return;
   wait_ = current_wait();
   issued_ = context_.queue.now();
+  if (context_.trace != nullptr) context_.trace->issue(engine_, current_, program(), pc_);
   begin();
 }
 
@@ -433,8 +452,7 @@ void Sequencer::begin() {
     }
     wait_.cond = isa::WaitCond::kNone;
     path_.advance(CriticalPath::kSemaphore, context_.queue.now());
-    stall(stall_, issued_);
-    trace(issued_, context_.queue.now(), "semaphore wait");
+    stall(stall_, issued_, context_.queue.now());
   }
   if (computes(current_.opcode)) return begin_tensor();
   if (uses_memory(current_.opcode)) {
@@ -443,7 +461,7 @@ void Sequencer::begin() {
     if (bad >= 0) return fail(EngineError::kBadOperand, first + static_cast<uint32_t>(bad));
     base::Ps until = 0;
     if (hazard(cell_, &until)) {
-      stats_.stalled[static_cast<size_t>(Stall::kDependency)] += until - context_.queue.now();
+      stall(Stall::kDependency, context_.queue.now(), until);
       path_.advance(CriticalPath::kDependency, until);
       return schedule(until, kBegin);
     }
@@ -455,12 +473,15 @@ void Sequencer::begin() {
 void Sequencer::begin_control(base::Ps time) {
   ++stats_.instructions;
   const base::Ps now = context_.queue.now();
+  if (context_.trace != nullptr) context_.trace->apply_now(engine_);
   apply(current_.read_update, path_at(now, now, now));
+  if (context_.trace != nullptr) context_.trace->applied(engine_);
   base::Ps start = now;
   if (current_.opcode == Opcode::kDrain) start = std::max(now, last_done_);
   if (current_.opcode == Opcode::kHalt) {
     start = std::max(now, last_done_ + timing_.params().sem_complete);
   }
+  stall(Stall::kDependency, now, start);
   if (current_.opcode == Opcode::kLoadActFuncSet) {
     time += load_table(current_.operands.load_act_func_set.function);
   }
@@ -470,15 +491,18 @@ void Sequencer::begin_control(base::Ps time) {
   schedule(start + time, kFinish);
 }
 
-// The engine has stood still since then.
-void Sequencer::stall(Stall cause, base::Ps since) {
-  stats_.stalled[static_cast<size_t>(cause)] += context_.queue.now() - since;
+// The engine stands still.
+void Sequencer::stall(Stall cause, base::Ps begin, base::Ps end) {
+  stats_.stalled[static_cast<size_t>(cause)] += end - begin;
+  if (cause == Stall::kSemaphore) stats_.waited_for[released_by_] += end - begin;
+  if (context_.trace != nullptr) context_.trace->pause(engine_, cause, begin, end, released_by_);
 }
 
 // The chain to an instruction's update: the engine works until `end`, its result is there at
 // `done`.
 CriticalPath Sequencer::path_at(base::Ps end, base::Ps done, base::Ps visible) const {
   CriticalPath path = path_;
+  path.engine = engine_;
   path.advance(own(), end);
   path.advance(CriticalPath::kDependency, done);
   path.advance(CriticalPath::kSemaphore, visible);
@@ -495,12 +519,19 @@ void Sequencer::count_bytes(const TensorExtent& extent) {
     if (extent.writes(i)) (sbuf ? stats_.sbuf_written : stats_.psum_written) += bytes;
     if (use.access != isa::Access::kWrite) (sbuf ? stats_.sbuf_read : stats_.psum_read) += bytes;
   }
+  const auto count = [&](PeRate rate, uint64_t multiplications) {
+    stats_.multiplications[static_cast<size_t>(rate)] += multiplications;
+  };
   if (current_.opcode == Opcode::kMatmul) {
     const isa::Matmul& o = current_.operands.matmul;
-    stats_.multiplications += isa::element_count(o.moving) * o.rows * o.columns;
+    count(o.double_row != 0                           ? PeRate::kDoubleRow
+          : o.moving.dtype == isa::DataType::kFloat32 ? PeRate::kFloat32
+                                                      : PeRate::kShort,
+          isa::element_count(o.moving) * o.rows * o.columns);
   } else if (current_.opcode == Opcode::kMatmulMx) {
     const isa::MatmulMx& o = current_.operands.matmul_mx;
-    stats_.multiplications += 4 * isa::element_count(o.moving) * o.rows * o.columns;
+    constexpr uint64_t kNumbers = 4;  // in an element
+    count(PeRate::kMx, kNumbers * isa::element_count(o.moving) * o.rows * o.columns);
   }
 }
 
@@ -535,7 +566,7 @@ base::Ps Sequencer::load_table(isa::ActFunction function) {
 }
 
 // When current_ starts and how long it takes; its time is reserved where engines share.
-base::Ps Sequencer::reserve_start(const TensorExtent& extent, InstructionTime* time) {
+base::Ps Sequencer::reserve_start(const TensorExtent& extent, InstructionTime* time, Stall* cause) {
   const base::Ps now = context_.queue.now();
   if (in_array()) {
     const base::Ps start = array_.earliest(current_, now);
@@ -548,7 +579,10 @@ base::Ps Sequencer::reserve_start(const TensorExtent& extent, InstructionTime* t
     time->interval += load_table(activate2 ? current_.operands.activate2.function
                                            : current_.operands.activate.function);
   }
-  return context_.ports.reserve(engine_, extent, now, time->interval);
+  bool psum = false;
+  const base::Ps start = context_.ports.reserve(engine_, extent, now, time->interval, &psum);
+  *cause = psum ? Stall::kPsum : Stall::kMemory;
+  return start;
 }
 
 // The engine works for so long from now on. Intervals overlap where weights are loaded under a
@@ -579,16 +613,17 @@ void Sequencer::begin_tensor() {
     const base::Ps now = context_.queue.now();
     base::Ps until = 0;
     if (hazard(extent, &until)) {
-      stats_.stalled[static_cast<size_t>(Stall::kDependency)] += until - now;
+      stall(Stall::kDependency, now, until);
       path_.advance(CriticalPath::kDependency, until);
       return schedule(until, kBegin);
     }
-    const base::Ps start = reserve_start(extent, &granted_);
+    Stall cause = Stall::kMemory;
+    const base::Ps start = reserve_start(extent, &granted_, &cause);
     reserved_ = true;
     if (start > now) {
       // The array is at work until then; other engines wait for a memory.
       const bool array = in_array();
-      if (!array) stats_.stalled[static_cast<size_t>(Stall::kMemory)] += start - now;
+      if (!array) stall(cause, now, start);
       path_.advance(array ? own() : CriticalPath::kMemory, start);
       return schedule(start, kBegin);
     }
@@ -609,13 +644,16 @@ void Sequencer::begin_tensor() {
   count_bytes(extent);
   last_done_ = std::max(last_done_, end + granted_.latency);
   last_read_ = std::max(last_read_, end);
-  trace(now, last_done_, isa::find_op(current_.opcode)->name);
+  if (context_.trace != nullptr) context_.trace->run(engine_, now, end, last_done_);
   for (uint32_t i = 0; i < extent.count; ++i) {
     if (extent.writes(i)) in_flight_.push_back({last_done_, extent.box[i]});
   }
   if (current_.read_update.op != isa::UpdateOp::kNone) {
     reads_.push_back({current_.read_update, path_at(last_read_, last_read_, last_read_)});
     schedule(last_read_, kRead);
+    if (context_.trace != nullptr) {
+      context_.trace->expect(engine_, InstructionTrace::Update::kRead);
+    }
   }
   complete(end);
   if (generates_next()) {
@@ -634,6 +672,9 @@ void Sequencer::complete(base::Ps end) {
                           static_cast<uint8_t>(current_.opcode), current_.trace() || trace_all,
                           path_at(end, last_done_, visible)});
   schedule(visible, kCompleted);
+  if (context_.trace != nullptr) {
+    context_.trace->expect(engine_, InstructionTrace::Update::kComplete);
+  }
 }
 
 // End of a control instruction's time, or of a tensor instruction's initiation interval.
@@ -646,7 +687,9 @@ void Sequencer::finish() {
     execute_control();
     // A store may have reset this engine.
     if (status_ == EngineStatus::kError || epoch != epoch_) return;
-    trace(begun_, context_.queue.now(), isa::find_op(current_.opcode)->name);
+    if (context_.trace != nullptr) {
+      context_.trace->run(engine_, begun_, context_.queue.now(), context_.queue.now());
+    }
     last_done_ = std::max(last_done_, context_.queue.now());
     complete(context_.queue.now());
   }

@@ -24,6 +24,7 @@
 #include "hw/core/dge.h"
 #include "hw/core/engine_timing.h"
 #include "hw/core/execution.h"
+#include "hw/core/instruction_trace.h"
 #include "hw/core/issue.h"
 #include "hw/core/pe_counters.h"
 #include "hw/mem/fabric.h"
@@ -47,7 +48,7 @@ struct SequencerContext {
   const CriticalPath*& updating;  // of the engine whose update is being applied; null: another's
   Counters& counters;
   AccessLog& log;
-  Tracer* tracer = nullptr;
+  InstructionTrace* trace = nullptr;
 };
 
 class Sequencer final : public RegBlock<Sequencer>, private EventSink, private SemaphoreWaiter {
@@ -137,7 +138,6 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   void notify(contract::NqType type, uint32_t payload, uint64_t debug_id, uint32_t pc,
               uint32_t info);
   void store(uint64_t address, uint32_t low, uint32_t high, uint32_t size);
-  void trace(base::Ps begin, base::Ps end, const char* what);
   bool loops_for_ever();
   void stop_looping();
   bool hazard(const TensorExtent& extent, base::Ps* until);
@@ -146,10 +146,14 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
     return engine_ == contract::kPe && current_.opcode != contract::isa::Opcode::kLoadIndex;
   }
   base::Ps load_table(contract::isa::ActFunction function);
-  base::Ps reserve_start(const TensorExtent& extent, InstructionTime* time);
+  base::Ps reserve_start(const TensorExtent& extent, InstructionTime* time, Stall* cause);
   void occupy(base::Ps interval);
-  void stall(Stall cause, base::Ps since);
+  void stall(Stall cause, base::Ps begin, base::Ps end);
+  uint64_t program() const;  // address of the first record
+  uint64_t identity() const;
   void apply(const contract::isa::Update& update, const CriticalPath& path);
+  void apply(const contract::isa::Update& update, const CriticalPath& path,
+             InstructionTrace::Update kind);
   CriticalPath path_at(base::Ps end, base::Ps done, base::Ps visible) const;
   void count_bytes(const TensorExtent& extent);
   void stop(contract::EngineStatus status);
@@ -170,7 +174,6 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   contract::Engine engine_;
   uint32_t component_;
   std::string name_;
-  uint32_t track_ = ~0u;
 
   contract::EngineStatus status_ = contract::EngineStatus::kIdle;
   contract::EngineError error_ = contract::EngineError::kNone;
@@ -213,6 +216,7 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   base::Ps busy_until_ = 0;
   CriticalPath path_;
   Stall stall_ = Stall::kSemaphore;  // of the wait that is over
+  contract::Engine released_by_ = contract::kPe;
   ActivityMeter activity_;
 };
 

@@ -39,7 +39,7 @@ void Sequencer::begin_generation() {
   const TimingParams& params = timing_.params();
   const bool software = contract::dge::transfer_of(current_).mode == isa::DgeMode::kSwdge;
   if (!software && dge_.busy_until() > now) {
-    stats_.stalled[static_cast<size_t>(Stall::kDma)] += dge_.busy_until() - now;
+    stall(Stall::kDma, now, dge_.busy_until());
     path_.advance(CriticalPath::kDma, dge_.busy_until());
     return schedule(dge_.busy_until(), kBegin);
   }

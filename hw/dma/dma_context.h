@@ -43,6 +43,7 @@ struct DeferredSignal {
   };
   const void* owner = nullptr;  // the engine's effects; null: none
   EventQueue::Id event = 0;
+  uint64_t flow = 0;   // of a trace
   uint32_t words = 0;  // each with a target of its own, when that is all
   std::array<uint32_t, kWords> data{};
   std::array<Buffer, kWords> targets{};

@@ -75,7 +75,7 @@ void PacketEffects::end_outward(const Packet& packet, const Buffer* buffers) {
   raise(outcome);
 }
 
-uint32_t PacketEffects::defer(const Packet& packet, const Buffer* buffers) {
+uint32_t PacketEffects::defer(const Packet& packet, const Buffer* buffers, uint64_t flow) {
   const uint32_t signal = context_.deferred.add();
   DeferredSignal& d = context_.deferred[signal];
   const Buffer* targets = buffers + packet.sources;
@@ -99,6 +99,7 @@ uint32_t PacketEffects::defer(const Packet& packet, const Buffer* buffers) {
   }
   ++deferred_;
   d.owner = this;
+  d.flow = flow;
   return signal;
 }
 
@@ -134,6 +135,12 @@ void PacketEffects::take_effect(uint32_t signal) {
   context_.deferred[signal].owner = nullptr;
   const DeferredSignal d = context_.deferred.take(signal);
   --deferred_;
+  if (context_.tracer != nullptr) context_.tracer->set_applying(d.flow);
+  write(d);
+  if (context_.tracer != nullptr) context_.tracer->set_applying(0);
+}
+
+void PacketEffects::write(const DeferredSignal& d) {
   if (d.rest == nullptr) {
     for (uint32_t i = 0; i < d.words; ++i) {
       write_signal(d.targets[i], reinterpret_cast<const uint8_t*>(&d.data[i]));

@@ -36,9 +36,9 @@ class PacketEffects {
   void move(const Packet& packet, const Buffer* buffers, const Scales* scales);
 
   // A signal's source is read now, at the end of its packet, and kept. The result is what to pass
-  // to take_effect() when it is acknowledged, or kNoSignal after an error.
+  // to take_effect() when it is acknowledged, or kNoSignal after an error. `flow`: of a trace.
   static constexpr uint32_t kNoSignal = ~0u;
-  uint32_t defer(const Packet& packet, const Buffer* buffers);
+  uint32_t defer(const Packet& packet, const Buffer* buffers, uint64_t flow);
   void expect_at(uint32_t signal, EventQueue::Id event) { context_.deferred[signal].event = event; }
   void take_effect(uint32_t signal);
   // Signals that have not taken effect never will.
@@ -60,6 +60,7 @@ class PacketEffects {
   bool elided(const Packet& packet) const;
   void track_elision(const Buffer* buffers, const Packet& packet, bool elided);
   bool read_signal(const Packet& packet, const Buffer* buffers, uint8_t* to);
+  void write(const DeferredSignal& d);
   void write_signal(const Buffer& target, const uint8_t* from);
   void raise(const Mover::Outcome& outcome);
 

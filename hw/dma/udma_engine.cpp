@@ -321,11 +321,11 @@ void UdmaEngine::complete(const PlannedPacket& planned) {
     queue.sent = packet.partial ? whole : 0;
     queue.dmb_released = false;
   }
-  count(planned);
+  const uint64_t flow = count(planned);
   if (traced() && !packet.partial) post_trace(planned, first, whole);
   const Buffer* buffers = packets_.buffers(planned);
   if (packet.signal) {
-    defer(planned);
+    defer(planned, flow);
   } else if (packet.outward) {
     effects_.end_outward(packet, buffers);
   } else {
@@ -333,8 +333,8 @@ void UdmaEngine::complete(const PlannedPacket& planned) {
   }
 }
 
-void UdmaEngine::defer(const PlannedPacket& planned) {
-  const uint32_t signal = effects_.defer(planned.packet, packets_.buffers(planned));
+void UdmaEngine::defer(const PlannedPacket& planned, uint64_t flow) {
+  const uint32_t signal = effects_.defer(planned.packet, packets_.buffers(planned), flow);
   if (signal == PacketEffects::kNoSignal) return;
   effects_.expect_at(signal, context_.events.schedule(key(planned.visible, Phase::kEffect), *this,
                                                       kTagEffect, signal));

@@ -154,8 +154,8 @@ class UdmaEngine final : public RegBlock<UdmaEngine>,
   bool begin_outward(const PlannedPacket& planned);
   void answered(base::Ps at);
   void complete(const PlannedPacket& planned);
-  void defer(const PlannedPacket& planned);
-  void count(const PlannedPacket& planned);
+  void defer(const PlannedPacket& planned, uint64_t flow);
+  uint64_t count(const PlannedPacket& planned);
   bool traced() const { return trace_queue_ != nullptr && trace_queue_->enabled(0); }
   void post_trace(const PlannedPacket& planned, RingPointer first, uint32_t bytes);
   void raise(Half h, uint32_t cause) override;

@@ -54,24 +54,27 @@ void UdmaEngine::post_trace(const PlannedPacket& planned, RingPointer first, uin
   trace_queue_->post(0, entry);
 }
 
-void UdmaEngine::count(const PlannedPacket& planned) {
+// Returns the trace's flow that leads away from a signal.
+uint64_t UdmaEngine::count(const PlannedPacket& planned) {
   const Packet& packet = planned.packet;
   Counters& c = context_.counters;
   c.packets += packet.partial ? 0 : 1;
   c.compute_packets += packet.compute ? 1 : 0;
   c.descriptors += uint64_t{packet.tx_descriptors} + packet.rx_descriptors;
   c.bytes += packet.bytes;
-  if (context_.tracer == nullptr) return;
+  if (context_.tracer == nullptr) return 0;
   uint32_t& track = queues_.at(packet.queue).track;
   if (track == ~0u) {
     track = context_.tracer->track(name() + ".q" + std::to_string(packet.queue));
   }
   const bool reduces = packet.sources > 1 && packet.compute;
+  const uint64_t flow = packet.signal ? context_.tracer->new_flow() : 0;
   context_.tracer->span(track, planned.start, planned.end,
                         reduces         ? "reduce"
                         : packet.signal ? "signal"
                                         : "copy",
-                        packet.bytes);
+                        packet.bytes, flow);
+  return flow;
 }
 
 void Dma::who_waits(std::vector<std::string>& lines) const {

@@ -153,4 +153,9 @@ uint64_t read_execution_timeout() {
   return environment_number("NEURON_RT_EXEC_TIMEOUT", kDefaultTimeoutSeconds, INT_MAX);
 }
 
+std::optional<std::string> read_inspect_directory() {
+  if (!environment_flag("NEURON_RT_INSPECT_ENABLE", false)) return std::nullopt;
+  return environment("NEURON_RT_INSPECT_OUTPUT_DIR").value_or("./output");
+}
+
 }  // namespace nrt

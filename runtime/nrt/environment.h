@@ -44,4 +44,7 @@ base::Result<uint32_t> read_logical_core_size(uint32_t platform,
 // Seconds per execution, 0 = no limit; read at every load.
 uint64_t read_execution_timeout();
 
+// Where NEURON_RT_INSPECT_ENABLE=1 wants files: NEURON_RT_INSPECT_OUTPUT_DIR, or ./output.
+std::optional<std::string> read_inspect_directory();
+
 }  // namespace nrt

@@ -8,6 +8,7 @@
 
 #include "driver/ndl/ndl.h"
 #include "runtime/exec/host.h"
+#include "runtime/load/program_listing.h"
 #include "runtime/nrt/environment.h"
 #include "runtime/nrt/sys_trace.h"
 
@@ -369,6 +370,11 @@ base::Result<std::shared_ptr<Model>> Runtime::load(base::ConstByteSpan file, int
   if (!program) {
     (*chosen)->device().count_status((*chosen)->nc(), status_of(program.error()));
     return program.error();
+  }
+  if (const auto directory = read_inspect_directory()) {
+    if (base::Status s = write_listing(**program, *directory); !s.ok()) {
+      log(LogLevel::kWarn, Component::kNmgr, "inspect", "%s", s.error().message().c_str());
+    }
   }
   ++(*chosen)->loaded_models;
   auto model = std::make_shared<Model>(where.model_id, where.name, read_execution_timeout(),

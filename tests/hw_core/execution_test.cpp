@@ -78,6 +78,9 @@ TEST_F(Executions, CriticalPathFollowsSemaphores) {
   EXPECT_EQ(t.critical[CriticalPath::kDma], 0u);
   EXPECT_GT(stalled(t, kDve, Stall::kSemaphore), base::us(6));
   EXPECT_EQ(stalled(t, kDve, Stall::kDma), 0u);
+  EXPECT_EQ(t.engines[kDve].waited_for[kAct], stalled(t, kDve, Stall::kSemaphore));
+  EXPECT_EQ(t.engines[kAct].waited_for[kPool], stalled(t, kAct, Stall::kSemaphore));
+  EXPECT_EQ(t.engines[kPool].waited_for, decltype(t.engines[kPool].waited_for){});
 }
 
 TEST_F(Executions, WaitsForOthersCountAsDma) {
@@ -124,6 +127,31 @@ TEST_F(Executions, BeginWithTheFirstNotify) {
   EXPECT_EQ(t.engines[kAct].instructions, 2u);   // copy, HALT
   EXPECT_EQ(t.engines[kDve].instructions, 3u);   // the second NOTIFY, too
   EXPECT_EQ(t.engines[kPool].instructions, 2u);  // NOP, HALT
+}
+
+TEST_F(Executions, AnotherLengthAtTheSamePlaceIsAnotherProgram) {
+  start(kDve, {long_copy(0x8000)});
+  bench_.queue.run_all();
+  start(kDve, {long_copy(0x8000), long_copy(0x8000)});
+  const auto totals = finish();
+  ASSERT_EQ(totals.size(), 2u);
+  EXPECT_EQ(totals[0].count, 1u);
+}
+
+// PSUM has a bank that both want (v3), and the second one stands still for it.
+TEST_F(Executions, WaitsForPsumAreCounted) {
+  const auto from_psum = [](uint32_t to) {
+    return copy(tensor(DataType::kFloat32, to, 512),
+                tensor(DataType::kFloat32, 0, 512, isa::Memory::kPsum), 128);
+  };
+  start(kDve, {from_psum(0x8000)});
+  start(kAct, {from_psum(0x10000)});
+  const auto totals = finish();
+  ASSERT_EQ(totals.size(), 1u);
+  const ExecutionTotals& t = totals[0];
+  EXPECT_GT(stalled(t, kDve, Stall::kPsum) + stalled(t, kAct, Stall::kPsum), base::ns(100));
+  EXPECT_EQ(stalled(t, kDve, Stall::kMemory) + stalled(t, kAct, Stall::kMemory), 0u);
+  EXPECT_EQ(stalled(t, kDve, Stall::kIssue), bench_.timing.seq_fetch);
 }
 
 TEST_F(Executions, ProgramsAreToldApart) {

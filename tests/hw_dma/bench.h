@@ -89,7 +89,8 @@ class Spans : public Tracer {
     names.push_back(name);
     return static_cast<uint32_t>(names.size() - 1);
   }
-  void span(uint32_t track, base::Ps begin, base::Ps end, const char*, uint64_t bytes) override {
+  void span(uint32_t track, base::Ps begin, base::Ps end, const char*, uint64_t bytes,
+            uint64_t) override {
     by_name[names[track]].push_back({begin, end, bytes});
   }
   std::vector<std::string> names;

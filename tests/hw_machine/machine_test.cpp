@@ -309,7 +309,8 @@ struct Spans final : hw::Tracer {
     names.push_back(name);
     return static_cast<uint32_t>(names.size() - 1);
   }
-  void span(uint32_t track, base::Ps begin, base::Ps end, const char* name, uint64_t) override {
+  void span(uint32_t track, base::Ps begin, base::Ps end, const char* name, uint64_t,
+            uint64_t) override {
     EXPECT_LT(begin, end);
     spans.push_back(names[track] + " " + name + " " + std::to_string(end - begin));
   }

@@ -76,6 +76,35 @@ TEST_F(ReportTest, DoesNotDependOnTheOrderOfArrival) {
   EXPECT_EQ(json["resources"][0]["name"], "dma2");
 }
 
+TEST_F(ReportTest, ExecutionsSayWhoWasWaitedForAndWhatLinesCost) {
+  ExecutionRow row;
+  row.core = "d0.nc0";
+  row.engines = {{"dve", 3, 10, {{"semaphore", 5}, {"psum", 0}}, {{"pe", 0}, {"act", 5}}, {}}};
+  row.operations_by_kind = {{"16-bit", 0, 80}, {"float32", 64, 20}};
+  Report report = make();
+  report.add_execution(row);
+  row.profile.emplace();
+  row.profile->lines = {{"a.cpp:3 (copy)", "dve", {"TENSOR_COPY"}, 2, 10, {{"act", 5}}}};
+  row.profile->timeline = {200, {"busy", "act"}, {"TENSOR_COPY a.cpp:3 (copy)"}, {}};
+  row.profile->timeline.lanes = {{"dve", 0, 0, {{10, 15, 1, 0, 1}, {15, 30, 0, 0, 2}}},
+                                 {"dma0", 8, 64, {}}};
+  report.add_execution(row);
+  const auto json = base::parse_ordered_json(report.to_json());
+  const auto& plain = json["executions"][0];
+  EXPECT_FALSE(plain.contains("profile"));
+  EXPECT_EQ(base::json_text(plain["engines"][0]["stalled_ps"]), R"j({"semaphore":5})j");
+  EXPECT_EQ(base::json_text(plain["engines"][0]["waited_for_ps"]), R"j({"act":5})j");
+  EXPECT_EQ(base::json_text(plain["operations_by_kind"]),
+            R"j([{"kind":"float32","operations":64,"peak_per_us":20}])j");
+  const auto& profile = json["executions"][1]["profile"];
+  EXPECT_EQ(base::json_text(profile["lines"]),
+            R"j([{"line":"a.cpp:3 (copy)","engine":"dve","instructions":["TENSOR_COPY"],)j"
+            R"j("executed":2,"busy_ps":10,"waited_ps":{"act":5}}])j");
+  EXPECT_EQ(base::json_text(profile["timeline"]["lanes"]),
+            R"j([{"name":"dve","grain_ps":0,"spans":["10 5 1 0 1","15 15 0 0 2"]},)j"
+            R"j({"name":"dma0","grain_ps":8,"bytes":64,"spans":[]}])j");
+}
+
 TEST_F(ReportTest, UtilisationIsIntegerPartsOfTheActiveTime) {
   Report report = make();
   report.add_usage("hbm0", {1000, 1});

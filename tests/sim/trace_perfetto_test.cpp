@@ -42,6 +42,11 @@ class Message {
         ASSERT_LE(size, bytes.size());
         texts.emplace(key >> 3, std::string(bytes.substr(0, size)));
         bytes.remove_prefix(size);
+      } else if ((key & 7) == 1) {
+        ASSERT_GE(bytes.size(), sizeof(uint64_t));
+        numbers.emplace(key >> 3,
+                        base::load<uint64_t>(reinterpret_cast<const uint8_t*>(bytes.data())));
+        bytes.remove_prefix(sizeof(uint64_t));
       } else {
         FAIL() << "unexpected wire type " << (key & 7);
       }
@@ -122,6 +127,34 @@ TEST_F(PerfettoTraceTest, DecodesAsThePublicFormat) {
   EXPECT_EQ(instant.number(9), 3u);
   EXPECT_EQ(counter.number(9), 4u);
   EXPECT_EQ(static_cast<int64_t>(counter.number(30)), -2);
+}
+
+TEST_F(PerfettoTraceTest, NotesBecomeAnnotationsAndFlows) {
+  auto trace = create();
+  const base::Track track(trace.get(), "dve");
+  base::SpanNotes notes;
+  notes.texts.emplace_back("line", "a.cpp:3");
+  notes.numbers.emplace_back("pc", 9);
+  notes.departing = {uint64_t{1} << 40, 2};
+  notes.arriving = {5};
+  track.span(1000, 2000, "COPY", notes);
+  ASSERT_TRUE(trace->close().ok());
+  const auto all = packets();
+  ASSERT_EQ(all.size(), 3u);
+  const Message event(all[1].text(11));
+  std::vector<Message> annotations;
+  for (auto [at, end] = event.texts.equal_range(4); at != end; ++at) {
+    annotations.emplace_back(at->second);
+  }
+  ASSERT_EQ(annotations.size(), 2u);
+  EXPECT_EQ(annotations[0].text(10), "line");
+  EXPECT_EQ(annotations[0].text(6), "a.cpp:3");
+  EXPECT_EQ(annotations[1].text(10), "pc");
+  EXPECT_EQ(annotations[1].number(3), 9u);
+  std::vector<uint64_t> flows;
+  for (auto [at, end] = event.numbers.equal_range(47); at != end; ++at) flows.push_back(at->second);
+  EXPECT_EQ(flows, (std::vector<uint64_t>{uint64_t{1} << 40, 2}));
+  EXPECT_EQ(event.number(48), 5u);
 }
 
 TEST_F(PerfettoTraceTest, StaysWithinItsLimitWithSpansClosed) {

@@ -53,6 +53,8 @@ void add_machine_options(CLI::App& app, MachineOptions& options) {
   app.add_option("--clock", options.clock, "what clients see as time: virtual or host")
       ->check(CLI::IsMember({"virtual", "host"}))
       ->capture_default_str();
+  app.add_flag("--profile", options.profile,
+               "reports have the cost of lines of source and a timeline (soma report)");
   CLI::Option* watch =
       app.add_option("--watch", options.watch, "a pattern of signals (d0.dma*.busy) for --vcd")
           ->allow_extra_args(false);
@@ -229,6 +231,16 @@ class CommandLine {
     report_->add_option("file", report_options_.file, "as `soma run --report` wrote it")
         ->required();
     report_->add_option("--html", report_options_.html, "also write a page with pictures");
+    report_->add_option("--roofline", report_options_.roofline, "also draw it, as SVG");
+    CLI::Option* timeline = report_->add_option(
+        "--timeline", report_options_.timeline,
+        "also draw the first execution of the first program (run --profile), as SVG");
+    report_->add_option("--from-us", report_options_.from_us, "the part of it to draw")
+        ->needs(timeline)
+        ->check(CLI::NonNegativeNumber);
+    report_->add_option("--to-us", report_options_.to_us)
+        ->needs(timeline)
+        ->check(CLI::NonNegativeNumber);
   }
   void add_describe() {
     describe_ =

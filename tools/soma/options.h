@@ -34,6 +34,7 @@ struct MachineOptions {
   uint64_t trace_limit = kDefaultTraceLimit;
   std::string vcd;
   std::vector<std::string> watch;
+  bool profile = false;  // reports say what lines of source cost, and when engines did what
 };
 
 struct RunOptions {
@@ -106,6 +107,10 @@ struct DescribeOptions {
 struct ReportOptions {
   std::string file;
   std::string html;
+  std::string timeline;  // SVG files
+  std::string roofline;
+  std::optional<double> from_us;  // of the timeline
+  std::optional<double> to_us;
 };
 
 // The platform and its timing with the overrides applied; every error is one of the command line.

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -15,6 +16,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kShim = "libsoma-shim.so";
+constexpr const char* kInspect = "/inspect";
+
+base::Status make_directories(const std::string& place, size_t nodes) {
+  for (size_t node = 0; node < nodes; ++node) {
+    std::error_code error;
+    fs::create_directories(place + "/" + std::to_string(node), error);
+    if (error) return base::Error{base::Fault::kIo, error.value(), place, error.message()};
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -33,7 +44,15 @@ base::Result<std::unique_ptr<Session>> Session::create(const MachineOptions& opt
                             session->instruments_.trace(),
                             &session->instruments_.logger(),
                             options.vcd,
-                            options.watch};
+                            options.watch,
+                            {},
+                            options.profile};
+  // Runtimes say here which lines of source their programs come from: below it, by node.
+  if (options.profile || !options.trace.empty()) {
+    params.inspect = session->directory() + kInspect;
+    base::Status made = make_directories(params.inspect, params.platform.nodes.size());
+    if (!made) return made.error();
+  }
   auto machine = sim::Machine::create(std::move(params));
   if (!machine) return machine.error();
   session->machine_ = std::move(*machine);
@@ -63,6 +82,13 @@ base::Result<std::vector<std::string>> client_environment(const Running& running
   std::vector<std::string> environment = driver::client_environment(launch);
   for (std::string& variable : environment) {
     if (variable.rfind("PATH=", 0) == 0) variable.insert(5, path);
+  }
+  // The runtime's own way to be asked about programs (spec/nrt-api.md 14.3); who uses it already
+  // goes without lines in trace and profile.
+  const std::string inspect = running.directory + kInspect + "/" + std::to_string(node);
+  if (::getenv("NEURON_RT_INSPECT_OUTPUT_DIR") == nullptr && fs::exists(inspect, error)) {
+    set_variable(environment, "NEURON_RT_INSPECT_ENABLE", "1");
+    set_variable(environment, "NEURON_RT_INSPECT_OUTPUT_DIR", inspect);
   }
   return environment;
 }
