@@ -2,6 +2,9 @@
 """The kernels of examples/kernels, in several sizes, against references: examples_test.py BUILD
 
 Each is written by its program and executed by another through the runtime in a machine."""
+import collections
+import html.parser
+import json
 import os
 import pathlib
 import re
@@ -9,9 +12,49 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from xml.etree import ElementTree
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+from trace_picture import (EVENT_NAME, EVENT_TRACK, NAME, PARENT, SLICE_BEGIN,  # noqa: E402
+                           TIMESTAMP, TRACE_PACKET, TRACK_DESCRIPTOR, TRACK_EVENT, TYPE, UUID,
+                           fields)
 
 BUILD = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
 PATIENCE = 100  # seconds
+
+ANNOTATION, DEPARTING, ARRIVING = 4, 47, 48  # of a track event (sim/perfetto.proto)
+NOTE_NUMBER, NOTE_TEXT, NOTE_NAME = 3, 6, 10
+Slice = collections.namedtuple("Slice", "track begin name notes departing arriving")
+
+
+def note(data):
+    parts = dict(fields(data))
+    value = parts[NOTE_TEXT].decode() if NOTE_TEXT in parts else parts[NOTE_NUMBER]
+    return parts[NOTE_NAME].decode(), value
+
+
+def trace_slices(path):
+    """The slices of a trace with all that they say."""
+    tracks, slices = {}, []
+    for number, value in fields(path.read_bytes()):
+        packet = dict(fields(value)) if number == TRACE_PACKET else {}
+        if TRACK_DESCRIPTOR in packet:
+            track = dict(fields(packet[TRACK_DESCRIPTOR]))
+            parent = tracks.get(track.get(PARENT))
+            own = track[NAME].decode()
+            tracks[track[UUID]] = own if parent is None else f"{parent}.{own}"
+        if TRACK_EVENT not in packet:
+            continue
+        event = list(fields(packet[TRACK_EVENT]))
+        single = dict(event)
+        if single[TYPE] != SLICE_BEGIN:
+            continue
+        slices.append(Slice(tracks[single[EVENT_TRACK]], packet[TIMESTAMP],
+                            single[EVENT_NAME].decode(),
+                            dict(note(v) for k, v in event if k == ANNOTATION),
+                            [v for k, v in event if k == DEPARTING],
+                            [v for k, v in event if k == ARRIVING]))
+    return slices
 
 
 class Kernels(unittest.TestCase):
@@ -148,6 +191,94 @@ class Kernels(unittest.TestCase):
         ran = self.execute("softmax", 100, 64)
         self.assertEqual(ran.returncode, 1, ran.stdout)
         self.assertRegex(ran.stdout, r"end:dve.*, \S*softmax\.cpp:\d+ \(tensor_reduce\)")
+
+    def measure(self, *options):
+        """A run of attention with these options of soma; the report's first execution."""
+        report = self.neff.with_name("report.json")
+        ran = self.command(BUILD / "bin" / "soma", "run", *options, "--report", report, "--",
+                           BUILD / "bin" / "client" / "check_kernel", self.neff, "attention",
+                           1, 256, 64, 0)
+        self.assertEqual(ran.returncode, 0, ran.stdout)
+        return json.loads(report.read_text())["executions"][0]
+
+    def test_trace_has_names_lines_and_arrows(self):
+        """Every instruction has a line; whom an update or a transfer released shows an arrow."""
+        self.assertEqual(self.write("attention", "bfloat16", 1, 256, 64, 0).returncode, 0)
+        trace = self.neff.with_name("kernel.pftrace")
+        self.measure("--trace", trace)
+        slices = trace_slices(trace)
+        work = [s for s in slices if re.search(r"nc0\.(pe|act|pool|dve|sp)( #\d+)?$", s.track)]
+        products = [s for s in work if s.name == "MATMUL"]
+        self.assertTrue(products)
+        for each in products:
+            self.assertRegex(each.notes["line"], r"^attention\.cpp:\d+ \((matmul|transpose)\)$")
+            self.assertRegex(each.notes["operands"], r"psum fp32 \d+ x \d+ @\d+")
+        without = {s.name for s in work if "line" not in s.notes}
+        self.assertLessEqual(without, {"NOTIFY", "DRAIN", "HALT"} | {s.name for s in work
+                                                                     if s.name.startswith("wait")})
+        departed = {flow: s for s in slices for flow in s.departing}
+        arrived = [(flow, s) for s in slices for flow in s.arriving]
+        self.assertEqual(len(arrived), len({flow for flow, _ in arrived}))
+        sources = set()
+        for flow, waiter in arrived:
+            source = departed[flow]
+            sources.add(source.track.split(".")[1])
+            self.assertLess(source.begin, waiter.begin)
+            self.assertGreaterEqual(waiter.notes["waited ps"], 1)
+        self.assertIn("nc0", sources)
+        self.assertTrue(any(name.startswith("dma") for name in sources), sources)
+        waits = [s for s in work if s.name == "wait: act"]
+        self.assertTrue(waits)
+        self.assertEqual(waits[0].notes["cause"], "semaphore")
+        copies = [s for s in slices if ".dma" in s.track and s.name.startswith("copy")]
+        self.assertTrue(copies and all(s.notes["bytes"] > 0 for s in copies))
+
+    def test_profile_says_what_lines_cost(self):
+        """Repeatable; its lines add up to what the engines count; nothing else changes by it."""
+        self.assertEqual(self.write("attention", "bfloat16", 1, 256, 64, 0).returncode, 0)
+        trace = self.neff.with_name("kernel.pftrace")
+        first, second = self.measure("--profile"), self.measure("--profile", "--trace", trace)
+        self.assertEqual(first, second)
+        profile = first.pop("profile")
+        self.assertEqual(first, self.measure())
+        for engine in first["engines"]:
+            lines = [line for line in profile["lines"] if line["engine"] == engine["name"]]
+            self.assertEqual(sum(line["executed"] for line in lines), engine["instructions"])
+            self.assertEqual(sum(line["busy_ps"] for line in lines), engine["busy_ps"])
+            waited = sum(sum(line["waited_ps"].values()) for line in lines)
+            self.assertEqual(waited, sum(time for cause, time in engine["stalled_ps"].items()
+                                         if cause != "issue"))
+        lanes = profile["timeline"]["lanes"]
+        self.assertEqual([lane["name"] for lane in lanes][:6],
+                         ["pe", "act", "pool", "dve", "sp", "dma0"])
+        for lane in lanes:
+            until = 0
+            for begin, length, *_ in (map(int, span.split()) for span in lane["spans"]):
+                self.assertGreaterEqual(begin, until)
+                until = begin + length
+            self.assertLessEqual(until, profile["timeline"]["total_ps"])
+
+    def test_report_is_a_page_that_needs_nothing_else(self):
+        self.assertEqual(self.write("attention", "bfloat16", 1, 256, 64, 0).returncode, 0)
+        self.measure("--profile")
+        page, timeline, roofline = (self.neff.with_name(name) for name in
+                                    ("page.html", "timeline.svg", "roofline.svg"))
+        said = self.command(BUILD / "bin" / "soma", "report", self.neff.with_name("report.json"),
+                            "--html", page, "--timeline", timeline, "--roofline", roofline)
+        self.assertEqual(said.returncode, 0, said.stdout)
+        self.assertRegex(said.stdout, r"attention\.cpp:\d+ \(matmul\) +pe ")
+        pictures = re.findall(r"<svg.*?</svg>", page.read_text(), re.DOTALL)
+        self.assertEqual(len(pictures), 3)
+        for picture in pictures + [timeline.read_text(), roofline.read_text()]:
+            ElementTree.fromstring(picture)  # well-formed
+        bars = ElementTree.fromstring(timeline.read_text())
+        titles = [e.text for e in bars.iter("{http://www.w3.org/2000/svg}title")]
+        self.assertTrue(any(re.match(r"MATMUL attention\.cpp:\d+ \(matmul\), ", t)
+                            for t in titles))
+        self.assertTrue(any(" waits for " in t for t in titles))
+        checker = html.parser.HTMLParser()
+        checker.feed(page.read_text())
+        checker.close()
 
     def test_what_does_not_fit_is_said(self):
         result = self.write("softmax", 128, 12000)

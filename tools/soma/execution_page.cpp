@@ -1,9 +1,6 @@
 // The page of `soma report --html`: what bounds all programs, and each in bars and a table.
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "tools/soma/execution_parts.h"
 #include "tools/soma/execution_view.h"
 #include "tools/soma/text.h"
@@ -11,95 +8,7 @@
 namespace soma {
 namespace {
 
-constexpr double kWidth = 900;
-constexpr double kHeight = 380;
-constexpr double kLeft = 70;
-constexpr double kBottom = 40;
-constexpr double kTop = 12;
-constexpr double kRight = 20;
-
-// Decades of a logarithmic axis around all values.
-struct Axis {
-  double low = 0;  // powers of ten
-  double high = 1;
-  double from = 0;  // of the drawing
-  double to = 1;
-  double at(double value) const {
-    return from + (to - from) * (std::log10(value) - low) / (high - low);
-  }
-};
-
-Axis axis(const std::vector<double>& values, double from, double to) {
-  Axis result;
-  result.from = from;
-  result.to = to;
-  result.low = std::floor(std::log10(*std::min_element(values.begin(), values.end())));
-  result.high = std::ceil(std::log10(*std::max_element(values.begin(), values.end())));
-  if (result.low == result.high) result.high += 1;
-  return result;
-}
-
-std::string grid(const Axis& x, const Axis& y) {
-  std::string out;
-  for (double decade = x.low; decade <= x.high; ++decade) {
-    const double at = x.at(std::pow(10, decade));
-    out += fmt::format(
-        "<path d='M{0:.1f} {1:.1f}V{2:.1f}' stroke='#ddd'/><text x='{0:.1f}' y='{3:.1f}' "
-        "text-anchor='middle'>{4:g}</text>\n",
-        at, kTop, kHeight - kBottom, kHeight - kBottom + 16, std::pow(10, decade));
-  }
-  for (double decade = y.low; decade <= y.high; ++decade) {
-    const double at = y.at(std::pow(10, decade));
-    out += fmt::format(
-        "<path d='M{0:.1f} {1:.1f}H{2:.1f}' stroke='#ddd'/><text x='{3:.1f}' y='{4:.1f}' "
-        "text-anchor='end'>{5:g}</text>\n",
-        kLeft, at, kWidth - kRight, kLeft - 6, at + 4, std::pow(10, decade));
-  }
-  out += fmt::format(
-      "<text x='{:.0f}' y='{:.0f}' text-anchor='middle'>operations per byte of HBM</text>\n"
-      "<text transform='translate(14 {:.0f}) rotate(-90)' text-anchor='middle'>TFLOP/s</text>\n",
-      (kLeft + kWidth - kRight) / 2, kHeight - 6, (kTop + kHeight - kBottom) / 2);
-  return out;
-}
-
-// Programs that multiply, under the roof of their core; empty if there are none.
-std::string roofline(const std::vector<ExecutionView>& executions) {
-  std::vector<const ExecutionView*> shown;
-  std::vector<double> intensities;
-  std::vector<double> rates;
-  for (const ExecutionView& e : executions) {
-    if (e.operations == 0 || e.hbm_bytes == 0) continue;
-    const double ridge = e.peak_operations / e.peak_hbm_bytes;
-    shown.push_back(&e);
-    intensities.insert(intensities.end(), {e.intensity(), ridge / 10, ridge * 10});
-    rates.insert(rates.end(), {e.operations_rate(), e.peak_operations});
-  }
-  if (shown.empty()) return {};
-  const Axis x = axis(intensities, kLeft, kWidth - kRight);
-  rates.push_back(std::pow(10, x.low) * shown.front()->peak_hbm_bytes);
-  const Axis y = axis(rates, kHeight - kBottom, kTop);
-  std::string out = grid(x, y);
-  const ExecutionView& first = *shown.front();
-  const double ridge = first.peak_operations / first.peak_hbm_bytes;
-  out += fmt::format(
-      "<path d='M{:.1f} {:.1f}L{:.1f} {:.1f}H{:.1f}' fill='none' stroke='#333' "
-      "stroke-width='2'/>\n",
-      x.from, y.at(std::pow(10, x.low) * first.peak_hbm_bytes), x.at(ridge),
-      y.at(first.peak_operations), x.to);
-  for (size_t i = 0; i < shown.size(); ++i) {
-    const ExecutionView& e = *shown[i];
-    out += fmt::format(
-        "<circle cx='{0:.1f}' cy='{1:.1f}' r='5' fill='{2}'><title>{3}</title></circle>"
-        "<text x='{4:.1f}' y='{5:.1f}'>{6}</text>\n",
-        x.at(e.intensity()), y.at(e.operations_rate()), kBusyColour, escape(title_of(e)),
-        x.at(e.intensity()) + 8, y.at(e.operations_rate()) + 4, escape(title_of(e)));
-  }
-  return fmt::format(
-      "<h2>Roofline</h2>\n<p>Of 16-bit products and the core's HBM stack.\n"
-      "<svg viewBox='0 0 {:.0f} {:.0f}' font-size='12'>\n{}</svg>\n",
-      kWidth, kHeight, out);
-}
-
+constexpr double kBarsWidth = 900;
 std::string bars(const ExecutionView& e) {
   constexpr double kNames = 60;
   constexpr double kRow = 26;
@@ -110,7 +19,7 @@ std::string bars(const ExecutionView& e) {
                        escape(engine.name));
     double x = kNames;
     const auto bar = [&](double value, const char* colour, const char* title) {
-      const double width = (kWidth - kNames) * value / e.total;
+      const double width = (kBarsWidth - kNames) * value / e.total;
       if (width <= 0) return;
       out += fmt::format(
           "<rect x='{:.2f}' y='{:.0f}' width='{:.2f}' height='18' fill='{}'><title>{}, {}: {}, "
@@ -126,7 +35,8 @@ std::string bars(const ExecutionView& e) {
     bar(idle(engine, e.total), "#e8e8e8", "nothing to do");
     y += kRow;
   }
-  return fmt::format("<svg viewBox='0 0 {} {:.0f}' font-size='13'>\n{}</svg>\n", kWidth, y, out);
+  return fmt::format("<svg viewBox='0 0 {} {:.0f}' font-size='13'>\n{}</svg>\n", kBarsWidth, y,
+                     out);
 }
 
 std::string legend() {
@@ -142,23 +52,95 @@ std::string legend() {
 std::string table(const ExecutionView& e) {
   std::string out = "<table><tr><th>engine<th>instructions<th>busy";
   for (const StallCause& cause : kStallCauses) out += fmt::format("<th>{}", cause.title);
-  out += "<th>idle<th>bytes\n";
+  out += "<th>idle<th>engines it waits for<th>bytes\n";
   for (const EngineView& engine : e.engines) {
     out += fmt::format("<tr><td>{}<td>{}<td>{:.1f} %", escape(engine.name), engine.instructions,
                        percent(engine.busy, e.total));
     for (const StallCause& cause : kStallCauses) {
       out += fmt::format("<td>{:.1f} %", percent(stalled(engine, cause), e.total));
     }
-    out += fmt::format("<td>{:.1f} %<td>{}\n", percent(idle(engine, e.total), e.total),
-                       escape(bytes_text(engine)));
+    out += fmt::format("<td>{:.1f} %<td>{}<td>{}\n", percent(idle(engine, e.total), e.total),
+                       escape(shares_text(engine.waited_for, e.total)), escape(bytes_text(engine)));
   }
   return out + "</table>\n";
 }
 
 constexpr const char* kStyle =
-    "body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:960px;padding:0 1em}"
+    "body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:1200px;padding:0 1em}"
     "svg{width:100%;height:auto}table{border-collapse:collapse;font-size:12px}"
-    "td,th{border:1px solid #ccc;padding:2px 8px;text-align:right}";
+    "td,th{border:1px solid #ccc;padding:2px 8px;text-align:right}"
+    ".lines td:first-child,.lines td:nth-child(3),.lines td:last-child{text-align:left}"
+    ".timeline svg{cursor:grab;user-select:none}";
+
+// Moves and stretches the bars of a timeline; each knows its time. Texts are put on bars that are
+// wide enough.
+constexpr const char* kScript = R"(<script>
+for (const svg of document.querySelectorAll('.timeline svg')) {
+  const left = +svg.dataset.left, width = +svg.dataset.width, all = +svg.dataset.total;
+  const bars = [...svg.querySelectorAll('.bars rect')];
+  const texts = svg.querySelector('.texts'), ticks = svg.querySelector('.ticks');
+  const bottom = +svg.dataset.bottom, top = +svg.dataset.top;
+  const make = (parent, name, attributes, text) => {
+    const e = document.createElementNS('http://www.w3.org/2000/svg', name);
+    for (const k in attributes) e.setAttribute(k, attributes[k]);
+    e.textContent = text || '';
+    parent.append(e);
+  };
+  let from = 0, to = all;
+  const draw = () => {
+    const scale = width / (to - from);
+    texts.replaceChildren();
+    for (const bar of bars) {
+      const begin = Math.max(+bar.dataset.b, from), end = Math.min(+bar.dataset.e, to);
+      const seen = end > begin, wide = Math.max((end - begin) * scale, 0.4);
+      bar.style.display = seen ? '' : 'none';
+      if (!seen) continue;
+      const x = left + (begin - from) * scale;
+      bar.setAttribute('x', x);
+      bar.setAttribute('width', wide);
+      const label = bar.dataset.l || '';
+      if (label && label.length * 5.3 + 4 < wide)
+        make(texts, 'text', {x: x + wide / 2, y: +bar.getAttribute('y') + 13,
+                             'text-anchor': 'middle', 'font-size': 9, fill: '#fff'}, label);
+    }
+    ticks.replaceChildren();
+    let step = Math.pow(10, Math.floor(Math.log10(to - from)));
+    while ((to - from) / step < 8) step /= 2;
+    for (let t = Math.ceil(from / step) * step; t <= to; t += step) {
+      const x = left + (t - from) * scale;
+      make(ticks, 'path', {d: `M${x} ${top}V${bottom}`, stroke: '#ddd'});
+      make(ticks, 'text', {x, y: top - 5, 'text-anchor': 'middle'},
+           +(t / 1e6).toPrecision(6) + ' us');
+    }
+  };
+  const limit = (a, b) => {
+    const span = Math.min(Math.max(b - a, 1000), all);
+    from = Math.min(Math.max(a, 0), all - span);
+    to = from + span;
+    draw();
+  };
+  const at = e => {
+    const box = svg.getBoundingClientRect();
+    const x = (e.clientX - box.left) / box.width * svg.viewBox.baseVal.width;
+    return from + (x - left) / width * (to - from);
+  };
+  svg.addEventListener('wheel', e => {
+    e.preventDefault();
+    const t = at(e), k = e.deltaY < 0 ? 0.8 : 1.25;
+    limit(t - (t - from) * k, t + (to - t) * k);
+  }, {passive: false});
+  let grip = null;
+  svg.addEventListener('pointerdown', e => { grip = at(e); });
+  svg.addEventListener('pointermove', e => {
+    if (grip === null) return;
+    const move = grip - at(e);
+    limit(from + move, to + move);
+  });
+  window.addEventListener('pointerup', () => { grip = null; });
+  svg.addEventListener('dblclick', () => limit(0, all));
+}
+</script>
+)";
 
 }  // namespace
 
@@ -169,13 +151,25 @@ std::string executions_page(const std::string& title,
       "<h1>{0}</h1>\n<p>Simulated times are approximate.\n",
       escape(title), kStyle);
   if (executions.empty()) return out + "<p>No program was executed on a NeuronCore.\n";
-  out += roofline(executions);
+  const std::string roofline = roofline_svg(executions);
+  if (!roofline.empty()) out += "<h2>Roofline</h2>\n" + roofline;
   for (const ExecutionView& e : executions) {
     out += fmt::format("<h2>{}</h2>\n<p>{}.\n", escape(title_of(e)), escape(times_of(e)));
     for (const std::string& line : rates_of(e)) out += "<br>" + escape(line) + ".\n";
     out += "<p>Critical path: " + escape(critical_text(e)) + ".\n" + bars(e) + legend() + table(e);
+    if (e.timeline) {
+      out += "<h3>Timeline of the first execution</h3>\n<p>" + escape(timeline_notes(*e.timeline)) +
+             " Turn the wheel over it to zoom, drag to move, double-click for all; the pointer "
+             "on a bar tells more.\n<div class='timeline'>\n" +
+             timeline_svg(e, {0, e.timeline->total}) + "</div>\n";
+    }
+    if (!e.lines.empty()) {
+      out += "<h3>Lines of source</h3>\n<p>Those that keep an engine busy longest" +
+             std::string(e.more_lines == 0 ? "" : "; rare ones were left out") + ".\n" +
+             lines_table(e);
+    }
   }
-  return out;
+  return out + kScript;
 }
 
 }  // namespace soma

@@ -15,18 +15,13 @@ using nlohmann::ordered_json;
 
 constexpr double kPicosecondsPerMicrosecond = 1e6;
 
-Shares shares(const ordered_json& object) {
-  Shares result;
-  for (const auto& [name, value] : object.items()) result.emplace_back(name, value.get<double>());
-  return result;
-}
-
 EngineView engine_of(const ordered_json& row) {
   EngineView engine;
   engine.name = row.at("name").get<std::string>();
   engine.instructions = row.at("instructions").get<uint64_t>();
   engine.busy = row.at("busy_ps").get<double>();
   engine.stalled = shares(row.at("stalled_ps"));
+  engine.waited_for = shares(row.value("waited_for_ps", ordered_json::object()));
   engine.bytes = shares(row.at("bytes"));
   return engine;
 }
@@ -46,7 +41,32 @@ ExecutionView execution_of(const ordered_json& row) {
   view.peak_hbm_bytes = row.at("peak_hbm_bytes_per_us").get<double>() / kPicosecondsPerMicrosecond;
   view.critical_path = shares(row.at("critical_path_ps"));
   for (const ordered_json& engine : row.at("engines")) view.engines.push_back(engine_of(engine));
+  for (const ordered_json& kind : row.value("operations_by_kind", ordered_json::array())) {
+    view.by_kind.push_back({kind.at("kind").get<std::string>(), kind.at("operations").get<double>(),
+                            kind.at("peak_per_us").get<double>() / kPicosecondsPerMicrosecond});
+  }
+  if (row.contains("profile")) parse_profile(row.at("profile"), &view);
   return view;
+}
+
+// " with float32", " with 16-bit (80.0 %) and float32 (20.0 %)" numbers.
+std::string kinds_text(const ExecutionView& e) {
+  std::string text;
+  for (const OperationsView& each : e.by_kind) {
+    text += (text.empty() ? " with " : " and ") + each.kind;
+    if (e.by_kind.size() > 1) {
+      text += fmt::format(" ({:.1f} %)", percent(each.operations, e.operations));
+    }
+  }
+  return text.empty() ? text : text + " numbers";
+}
+
+}  // namespace
+
+Shares shares(const ordered_json& object) {
+  Shares result;
+  for (const auto& [name, value] : object.items()) result.emplace_back(name, value.get<double>());
+  return result;
 }
 
 // Largest first.
@@ -55,8 +75,6 @@ Shares sorted(Shares values) {
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   return values;
 }
-
-}  // namespace
 
 std::string duration_text(double ps) {
   if (ps < 1e6) return fmt::format("{:.3f} ns", ps / 1e3);
@@ -69,7 +87,12 @@ double percent(double part, double whole) {
 }
 
 std::string title_of(const ExecutionView& e) {
-  return fmt::format("{}, program {}", e.core, e.program);
+  // By the file of its most expensive line, if lines are known.
+  std::string file;
+  if (!e.lines.empty() && e.lines.front().line.find(':') != std::string::npos) {
+    file = " (" + e.lines.front().line.substr(0, e.lines.front().line.find(':')) + ")";
+  }
+  return fmt::format("{}, program {}{}", e.core, e.program, file);
 }
 
 std::string times_of(const ExecutionView& e) {
@@ -83,8 +106,8 @@ std::string times_of(const ExecutionView& e) {
 std::vector<std::string> rates_of(const ExecutionView& e) {
   std::vector<std::string> lines;
   lines.push_back(fmt::format(
-      "Tensor engine {:.2f} of {:.2f} TFLOP/s ({:.1f} %), HBM {:.1f} of {:.1f} GB/s ({:.1f} %)",
-      e.operations_rate(), e.peak_operations, percent(e.operations_rate(), e.peak_operations),
+      "Tensor engine {:.2f} of {:.2f} TFLOP/s{} ({:.1f} %), HBM {:.1f} of {:.1f} GB/s ({:.1f} %)",
+      e.operations_rate(), e.peak(), kinds_text(e), percent(e.operations_rate(), e.peak()),
       e.hbm_rate() * 1e3, e.peak_hbm_bytes * 1e3, percent(e.hbm_rate(), e.peak_hbm_bytes)));
   if (e.operations != 0 && e.hbm_bytes != 0) {
     lines.push_back(fmt::format(
@@ -108,12 +131,16 @@ double idle(const EngineView& engine, double total) {
   return std::max(rest, 0.0);
 }
 
-std::string critical_text(const ExecutionView& e) {
+std::string shares_text(const Shares& shares, double total) {
   std::string text;
-  for (const auto& [name, value] : sorted(e.critical_path)) {
-    text += fmt::format("{}{} {:.1f} %", text.empty() ? "" : ", ", name, percent(value, e.total));
+  for (const auto& [name, value] : sorted(shares)) {
+    text += fmt::format("{}{} {:.1f} %", text.empty() ? "" : ", ", name, percent(value, total));
   }
   return text;
+}
+
+std::string critical_text(const ExecutionView& e) {
+  return shares_text(e.critical_path, e.total);
 }
 
 std::string bytes_text(const EngineView& engine) {
@@ -126,12 +153,18 @@ std::string bytes_text(const EngineView& engine) {
   return text;
 }
 
+double ExecutionView::peak() const {
+  double time = 0;
+  for (const OperationsView& each : by_kind) time += each.operations / each.peak;
+  return time == 0 ? peak_operations : operations / time;
+}
+
 double ExecutionView::roof() const {
-  return std::min(peak_operations, intensity() * peak_hbm_bytes);
+  return std::min(peak(), intensity() * peak_hbm_bytes);
 }
 
 bool ExecutionView::bound_by_memory() const {
-  return intensity() * peak_hbm_bytes < peak_operations;
+  return intensity() * peak_hbm_bytes < peak();
 }
 
 base::Result<std::vector<ExecutionView>> parse_executions(const std::string& report) {
@@ -143,7 +176,7 @@ base::Result<std::vector<ExecutionView>> parse_executions(const std::string& rep
     std::vector<ExecutionView> executions;
     for (const ordered_json& row : json.at("executions")) executions.push_back(execution_of(row));
     return executions;
-  } catch (const ordered_json::exception& error) {
+  } catch (const std::exception& error) {  // of the parser, or what is no timeline
     return base::Error{base::Fault::kConfig, 0, "report",
                        std::string("not a report of `soma run --report`: ") + error.what()};
   }
@@ -158,16 +191,20 @@ std::string executions_text(const std::vector<ExecutionView>& executions) {
     out += "  critical path: " + critical_text(e) + "\n";
     out += fmt::format("  {:<7}{:>13}{:>9}", "engine", "instructions", "busy");
     for (const StallCause& cause : kStallCauses) out += fmt::format("{:>12}", cause.title);
-    out += fmt::format("{:>9}   waits for, % of the time\n", "idle");
+    out += fmt::format("{:>9}   engines it waits for; bytes\n", "idle");
     for (const EngineView& engine : e.engines) {
       out += fmt::format("  {:<7}{:>13}{:>8.1f}%", engine.name, engine.instructions,
                          percent(engine.busy, e.total));
       for (const StallCause& cause : kStallCauses) {
         out += fmt::format("{:>11.1f}%", percent(stalled(engine, cause), e.total));
       }
-      out += fmt::format("{:>8.1f}%   {}\n", percent(idle(engine, e.total), e.total),
-                         bytes_text(engine));
+      std::string rest = shares_text(engine.waited_for, e.total);
+      const std::string bytes = bytes_text(engine);
+      if (!bytes.empty()) rest += (rest.empty() ? "" : "; ") + bytes;
+      out += fmt::format("{:>8.1f}%{}{}\n", percent(idle(engine, e.total), e.total),
+                         rest.empty() ? "" : "   ", rest);
     }
+    out += lines_text(e);
     out += "\n";
   }
   return out;
