@@ -37,6 +37,11 @@ struct TensorExtent {
   }
 };
 
+// Of the moving matrix and the weights in the array.
+constexpr bool is_product(contract::isa::Opcode op) {
+  return op == contract::isa::Opcode::kMatmul || op == contract::isa::Opcode::kMatmulMx;
+}
+
 class Datapath {
  public:
   struct Params {

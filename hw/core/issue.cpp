@@ -6,14 +6,6 @@ namespace hw {
 
 namespace isa = contract::isa;
 
-namespace {
-
-bool is_array_product(isa::Opcode op) {
-  return op == isa::Opcode::kMatmul || op == isa::Opcode::kMatmulMx;
-}
-
-}  // namespace
-
 base::Ps MemoryPorts::reserve(contract::Engine engine, const TensorExtent& extent, base::Ps at,
                               base::Ps interval, bool* psum) {
   const bool vector = engine == contract::kDve;
@@ -81,7 +73,7 @@ void PeSchedule::each_cell(const Area& area, Each&& each) {
 }
 
 base::Ps PeSchedule::earliest(const isa::Instruction& instruction, base::Ps at) const {
-  const bool product = is_array_product(instruction.opcode);
+  const bool product = is_product(instruction.opcode);
   each_cell(area(instruction), [&](uint32_t row, uint32_t column) {
     const Cell& cell = cells_[row][column];
     at = std::max(at, cell.load_end);
@@ -105,7 +97,7 @@ InstructionTime PeSchedule::begin(const isa::Instruction& instruction, base::Ps 
   const isa::Operands& o = instruction.operands;
   const Area on = area(instruction);
   const TimingParams& params = timing_.params();
-  if (!is_array_product(instruction.opcode)) {
+  if (!is_product(instruction.opcode)) {
     const bool mx = instruction.opcode == isa::Opcode::kLdweightsMx;
     const bool wide = !mx && o.ldweights.src.dtype == isa::DataType::kFloat32;
     const bool onezero = !mx && o.ldweights.onezero != 0;

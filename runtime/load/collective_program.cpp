@@ -263,11 +263,12 @@ class Reader {
   // In the order in which the engine issues them.
   void add_sequence(uint32_t part, const neff::EngineProgram& program) {
     for (const neff::FlowStep& flow : program.flow) {
-      const uint32_t pc = program.steps[flow.step].pc;
+      const neff::ProgramStep& step = program.steps[flow.step];
+      if (step.instruction.opcode != contract::isa::Opcode::kPseudoTriggerCollective2) continue;
+      const uint32_t pc = step.pc;
       const auto source = std::find_if(p_.sources.begin(), p_.sources.end(), [&](const auto& s) {
         return s.part == part && s.op->engine == program.engine && s.op->pc == pc;
       });
-      if (source == p_.sources.end()) continue;  // a trigger
       CollectiveProgram::Stream& stream = p_.streams[source->op->stream_id];
       stream.sequence.push_back(source->operation);
       if (flow.repeated) stream.counted = false;

@@ -30,19 +30,24 @@ Instruction take(uint32_t semaphore, uint32_t count) {
   return i;
 }
 
-bool joins(const neff::EngineProgram& program, uint8_t semaphore) {
-  return std::any_of(program.steps.begin(), program.steps.end(), [&](const auto& step) {
-    return step.instruction.opcode == Opcode::kAllEngineBarrier &&
-           step.instruction.operands.all_engine_barrier.semaphore == semaphore;
-  });
+// Engines whose programs name a semaphore in a barrier of engines, in their order.
+using Meetings = std::map<uint8_t, std::vector<neff::Engine>>;
+
+Meetings meetings_of(const neff::Subgraph& subgraph) {
+  Meetings meetings;
+  for (const neff::EngineProgram& program : subgraph.programs) {
+    for (const neff::ProgramStep& step : program.steps) {
+      if (step.instruction.opcode != Opcode::kAllEngineBarrier) continue;
+      std::vector<neff::Engine>& engines =
+          meetings[step.instruction.operands.all_engine_barrier.semaphore];
+      if (engines.empty() || engines.back() != program.engine) engines.push_back(program.engine);
+    }
+  }
+  return meetings;
 }
 
-std::vector<Instruction> engine_barrier(const neff::Subgraph& subgraph, neff::Engine engine,
-                                        uint8_t semaphore) {
-  std::vector<neff::Engine> engines;
-  for (const neff::EngineProgram& program : subgraph.programs) {
-    if (joins(program, semaphore)) engines.push_back(program.engine);
-  }
+std::vector<Instruction> engine_barrier(const std::vector<neff::Engine>& engines,
+                                        neff::Engine engine, uint8_t semaphore) {
   const auto others = static_cast<uint32_t>(engines.size() - 1);
   if (others == 0) return {};
   const auto position =
@@ -61,7 +66,7 @@ std::vector<Instruction> core_barrier(uint64_t peer_increment, uint8_t semaphore
   return {to_instruction(signal), take(semaphore, 1)};
 }
 
-base::Status add_control(const neff::Subgraph& subgraph, const neff::EngineProgram& program,
+base::Status add_control(const Meetings& meetings, const neff::EngineProgram& program,
                          const neff::ProgramStep& step, const ControlPlace& place,
                          std::vector<Replacement>* list) {
   const Instruction& in = step.instruction;
@@ -69,12 +74,12 @@ base::Status add_control(const neff::Subgraph& subgraph, const neff::EngineProgr
     case Opcode::kSwitchQueueInstance:  // neff::find_flow has followed it
       list->push_back({step.pc, {}, false});
       return {};
-    case Opcode::kAllEngineBarrier:
+    case Opcode::kAllEngineBarrier: {
+      const uint8_t semaphore = in.operands.all_engine_barrier.semaphore;
       list->push_back(
-          {step.pc,
-           engine_barrier(subgraph, program.engine, in.operands.all_engine_barrier.semaphore),
-           false});
+          {step.pc, engine_barrier(meetings.at(semaphore), program.engine, semaphore), false});
       return {};
+    }
     case Opcode::kPseudoCoreBarrier:
       if (!place.peer_increment) {
         return error(NRT_INVALID, "A core barrier in a program for one physical core",
@@ -101,10 +106,11 @@ base::Status add_control(const neff::Subgraph& subgraph, const neff::EngineProgr
 
 base::Status add_controls(const neff::Subgraph& subgraph, const ControlPlace& place,
                           EngineReplacements* lists) {
+  const Meetings meetings = meetings_of(subgraph);
   for (const neff::EngineProgram& program : subgraph.programs) {
     std::vector<Replacement>* list = &(*lists)[static_cast<size_t>(program.engine)];
     for (const neff::ProgramStep& step : program.steps) {
-      if (base::Status s = add_control(subgraph, program, step, place, list); !s.ok()) return s;
+      if (base::Status s = add_control(meetings, program, step, place, list); !s.ok()) return s;
     }
   }
   return {};
