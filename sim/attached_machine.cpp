@@ -59,6 +59,7 @@ base::Status AttachedMachine::Parts::build() {
   HardwareParams hardware_params{params.platform,    params.timing, {},
                                  params.timing_only, params.trace,  params.logger};
   hardware_params.chip_memory = params.host_memory;
+  hardware_params.check = params.check;
   hardware_params.revision = params.revision;
   hardware_params.bars = params.bars;
   hardware_params.coalesce = false;  // a host that reads a register would wait for all of it

@@ -37,6 +37,7 @@ class AttachedMachine {
     // Where the DMA of each chip goes, by chip; they must outlive the machine.
     std::vector<pcie::HostMemory*> host_memory = {};
     bool timing_only = false;
+    bool check = false;  // docs/checks.md
     base::TraceSink* trace = nullptr;
     base::Logger* logger = nullptr;  // must outlive the machine
   };

@@ -70,6 +70,7 @@ struct HardwareParams {
   // profiles (sim/source_lines.h, sim/profile.h).
   std::string inspect = {};
   bool profile = false;
+  bool check = false;      // hw/check: races and the like
   bool touch_all = false;  // every part has its name in SystemC's hierarchy from the start
 };
 

@@ -10,9 +10,11 @@
 #include "arch/config/platform.h"
 #include "arch/config/timing.h"
 #include "base/log.h"
+#include "hw/check/checker.h"
 #include "hw/link/links.h"
 #include "hw/machine/chip.h"
 #include "hw/machine/machine.h"
+#include "sim/check_rows.h"
 #include "sim/extensions.h"
 #include "sim/hardware.h"
 #include "sim/machine_params.h"
@@ -60,10 +62,10 @@ std::string text_of(const std::exception& error) {
                            : report->get_msg_type() + (": " + std::string(report->get_msg()));
 }
 
-// Who listens to the machine.
+// Who listens to the machine, and what they know of its programs.
 struct Tracers {
   Tracers(const HardwareParams& params, hw::MachineParams* machine) {
-    if (params.trace == nullptr && !params.profile) return;
+    if (params.trace == nullptr && !params.profile && !params.check) return;
     lines = std::make_unique<SourceLines>(params.inspect, params.platform);
     if (params.trace != nullptr) trace = std::make_unique<TraceAdapter>(*params.trace, lines.get());
     machine->tracer = trace.get();
@@ -81,6 +83,12 @@ class SystemcHardware final : public Hardware {
  public:
   SystemcHardware(hw::MachineParams params, Tracers tracers, const HardwareParams& wanted)
       : tracers_(std::move(tracers)), machine_(std::move(params)) {
+    if (hw::check::Checker* checker = machine_.checker()) {
+      checker->set_lines([lines = tracers_.lines.get()](const hw::check::Site& site) {
+        lines->refresh();
+        return lines->find(site.core, site.engine, site.program, site.debug_id);
+      });
+    }
     if (wanted.touch_all) machine_.touch_all();
     if (!wanted.vcd.empty()) machine_.watch(wanted.vcd, wanted.watch);
   }
@@ -117,6 +125,7 @@ class SystemcHardware final : public Hardware {
   void collect(Report& report) override {
     collect_counters(report);
     collect_accesses(report);
+    if (machine_.checker() != nullptr) collect_checks(*machine_.checker(), report);
     for (const auto& [what, count] : std::exchange(faults_, {})) report.add_fault(what, count);
     for (uint32_t number = 0; number < machine_.chips(); ++number) {
       hw::Chip& chip = machine_.chip(number);
@@ -292,6 +301,7 @@ base::Result<std::unique_ptr<Hardware>> build_hardware(const HardwareParams& par
   // Who looks on sees each packet when it is moved.
   machine.coalesce = params.coalesce && params.vcd.empty();
   machine.timing_only = params.timing_only;
+  machine.check = params.check;
   Tracers tracers(params, &machine);
   log_kernel_reports(params.logger);
   try {

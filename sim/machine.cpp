@@ -94,6 +94,7 @@ base::Status Machine::Parts::build() {
     wanted.watch = params.watch;
     wanted.inspect = params.inspect;
     wanted.profile = params.profile;
+    wanted.check = params.check;
     auto built = build_hardware(wanted);
     if (!built) return built.error();
     hardware = std::move(*built);

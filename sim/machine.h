@@ -34,6 +34,7 @@ struct MachineParams {
   std::vector<std::string> watch;
   std::string inspect;  // as in HardwareParams
   bool profile = false;
+  bool check = false;  // races, reads of what was never written, ... (docs/checks.md)
 };
 
 class Machine {

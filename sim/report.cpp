@@ -149,6 +149,12 @@ void Report::add_fault(std::string_view what, uint64_t count) {
   faults_[std::string(what)] += count;
 }
 
+void Report::set_checks(std::vector<CheckRow> rows, uint64_t more) {
+  checked_ = true;
+  checks_ = std::move(rows);
+  more_checks_ = more;
+}
+
 void Report::set_failure(const base::Error& error) {
   failure_ = base::to_string(error.fault);
   failure_text_ = error.message();
@@ -198,7 +204,49 @@ ordered_json execution_json(const ExecutionRow& row) {
   return json;
 }
 
+std::string site_text(const CheckSite& site) {
+  std::string text = site.dma.empty() ? site.who : "DMA (" + site.dma + ") of " + site.who;
+  if (!site.operation.empty()) {
+    text += " " + site.operation + " at record " + std::to_string(site.record);
+  }
+  return site.line.empty() ? text : text + ", " + site.line;
+}
+
+std::string range_text(const char* one, const char* many, const std::vector<uint64_t>& range) {
+  if (range.empty()) return "";
+  if (range[0] == range[1]) return std::string(" ") + one + " " + std::to_string(range[0]);
+  return std::string(" ") + many + " " + std::to_string(range[0]) + "-" + std::to_string(range[1]);
+}
+
+ordered_json check_json(const CheckRow& row) {
+  ordered_json sites = ordered_json::array();
+  for (const CheckSite& site : row.sites) {
+    ordered_json each{{"who", site.who}};
+    if (!site.dma.empty()) each["dma"] = site.dma;
+    if (!site.operation.empty()) {
+      each["operation"] = site.operation;
+      each["record"] = site.record;
+    }
+    if (!site.line.empty()) each["line"] = site.line;
+    sites.push_back(std::move(each));
+  }
+  ordered_json json{{"kind", row.kind}, {"where", row.where}};
+  if (!row.partitions.empty()) json["partitions"] = row.partitions;
+  if (!row.bytes.empty()) json["bytes"] = row.bytes;
+  json["count"] = row.count;
+  json["instructions"] = sites;
+  return json;
+}
+
 }  // namespace
+
+std::string CheckRow::text() const {
+  std::string text = kind + ": " + where + range_text("partition", "partitions", partitions) +
+                     range_text("byte", "bytes", bytes);
+  if (count > 1) text += ", " + std::to_string(count) + " times";
+  for (const CheckSite& site : sites) text += "\n    " + site_text(site);
+  return text;
+}
 
 std::string Report::to_json() const {
   ordered_json overrides = ordered_json::array();
@@ -260,6 +308,11 @@ std::string Report::to_json() const {
                         {"unsupported", counts(unsupported_)},
                         {"inert_registers", counts(inert_)},
                         {"unknown", unknown}};
+  if (checked_) {
+    ordered_json findings = ordered_json::array();
+    for (const CheckRow& row : checks_) findings.push_back(check_json(row));
+    report["checks"] = {{"findings", findings}, {"more", more_checks_}};
+  }
   report["faults"] = counts(faults_);
   report["failure"] = nullptr;
   if (!failure_.empty()) report["failure"] = {{"fault", failure_}, {"what", failure_text_}};
@@ -282,6 +335,10 @@ std::vector<std::string> Report::warnings() const {
   for (const auto& [name, accesses] : unknown_) {
     lines.push_back(std::to_string(accesses.reads) + " reads and " +
                     std::to_string(accesses.writes) + " writes of something unknown: " + name);
+  }
+  for (const CheckRow& row : checks_) lines.push_back(row.text());
+  if (more_checks_ != 0) {
+    lines.push_back(std::to_string(more_checks_) + " more findings of the checks");
   }
   if (slices_ != 0) {
     lines.push_back("the machine did not come to rest " + std::to_string(slices_) +

@@ -93,6 +93,27 @@ struct ExecutionRow {
   std::optional<ProfileRow> profile;
 };
 
+// An instruction of a finding, or what acts without one.
+struct CheckSite {
+  std::string who;        // "d0.nc0.dve"; of DMA, the engine that started it
+  std::string dma;        // "d0.dma3 queue 0"; empty: not DMA
+  std::string operation;  // empty: no instruction
+  uint32_t record = 0;    // of the engine's program
+  std::string line;       // "softmax.cpp:42 (activation)"; empty: not known
+};
+
+// What a check has found (docs/checks.md). Rows and bytes are those of the first time.
+struct CheckRow {
+  std::string kind;
+  std::string where;                 // "d0.nc0.sbuf"
+  std::vector<uint64_t> partitions;  // first and last, where there are some
+  std::vector<uint64_t> bytes;       // first and last, where there are some
+  std::vector<CheckSite> sites;      // one or two; of a race, the earlier one first
+  uint64_t count = 0;
+
+  std::string text() const;
+};
+
 class Report {
  public:
   Report(const config::Platform& platform, const config::Timing& timing, std::string policy,
@@ -123,6 +144,9 @@ class Report {
   void add_late_faults(uint64_t count);
   // A part of the machine failed, or works again: "link.d0-d1 down".
   void add_fault(std::string_view what, uint64_t count);
+  // The run was checked; `more`: findings that are not among the rows.
+  void set_checks(std::vector<CheckRow> rows, uint64_t more);
+  uint64_t findings() const { return checks_.size() + more_checks_; }
   void set_failure(const base::Error& error);
 
   std::string to_json() const;
@@ -158,6 +182,9 @@ class Report {
   Table<uint64_t> inert_;
   Table<Accesses> unknown_;
   Table<uint64_t> faults_;
+  bool checked_ = false;
+  std::vector<CheckRow> checks_;
+  uint64_t more_checks_ = 0;
   std::string failure_;  // fault name, empty if none
   std::string failure_text_;
 };

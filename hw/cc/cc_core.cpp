@@ -62,7 +62,42 @@ CcCore::CcCore(const Params& params, const Context& context)
       pages_(topsp::kWindow, kProgramEnd),
       semaphores_(pages_, &context.counters, &context.log, params.name + ".semaphores") {
   for (ThreadWait& wait : thread_waits_) wait.core = this;
+  if (check::Checker* checker = context.checker) {
+    checks_.reset(
+        new Checks{*checker, {*checker, params.name + ".semaphores", false}, checker->add_agent()});
+    semaphores_.set_checks(&checks_->semaphores);
+  }
   publish();
+}
+
+// What follows is done by the operation at hand.
+check::Checker::Acting CcCore::acting() const {
+  if (checks_ == nullptr) return {};
+  uint32_t& number = checks_->sites[{firmware_.current_op(), firmware_.pc()}];
+  if (number == 0) {
+    check::Site site;
+    site.who = params_.name;
+    site.operation = "operation " + std::to_string(firmware_.current_op());
+    site.pc = firmware_.pc();
+    number = checks_->checker.site(site);
+  }
+  check::Snapshot& known = checks_->known;
+  if (known == nullptr) known = checks_->checker.share(checks_->clock);
+  const uint32_t epoch = checks_->checker.advance(checks_->agent);
+  return {checks_->checker, {known, number, {{{checks_->agent, epoch}, {}, {}}}}};
+}
+
+void CcCore::Checks::learn(const check::Snapshot& what) {
+  checker.join(clock, *what);
+  known.reset();
+}
+
+// Polled again and again.
+void CcCore::Checks::learn(uint32_t semaphore) {
+  check::Snapshot latest = semaphores.latest(semaphore);
+  if (latest == nullptr || latest == seen[semaphore]) return;
+  learn(latest);
+  seen[semaphore] = std::move(latest);
 }
 
 uint32_t CcCore::read_status(uint32_t, uint32_t, bool) {
@@ -109,6 +144,7 @@ bool CcCore::access(uint64_t offset, uint8_t* data, size_t size, bool write, boo
 }
 
 void CcCore::write_trigger(uint32_t, uint32_t value) {
+  if (checks_ != nullptr) checks_->learn(checks_->checker.released());
   if (firmware_.trigger(value, *this)) schedule(0);
   publish();
 }
@@ -183,6 +219,7 @@ void CcCore::step() {
       pages_.data() + topsp::kProgram, reinterpret_cast<const uint32_t*>(pages_.data() + reg::kOp)};
   trace_last_step();
   const uint32_t life = life_;
+  const auto acts = acting();
   last_step_ = firmware_.step(memory, *this, *this);
   since_ = context_.queue.now();
   if (life != life_) {  // a store of the program has reset this CC-core
@@ -248,6 +285,7 @@ void CcCore::arrive(const Step& step) {
 
 void CcCore::barrier_open() {
   at_barrier_ = false;
+  if (checks_ != nullptr) checks_->learn(checks_->checker.everything());
   firmware_.barrier_released();
   schedule(context_.timing.cc_barrier);
 }
@@ -291,6 +329,7 @@ bool CcCore::post(uint64_t address, uint32_t value, base::Ps latency) {
 // What is under way arrives, also when the link has gone down meanwhile.
 void CcCore::arrive_at_peer(uint64_t index) {
   const Posted posted = posted_.take(index);
+  const auto acts = acting();
   context_.fabric.write32(posted.address, posted.value);
 }
 bool CcCore::read(uint64_t address, void* to, size_t bytes) {

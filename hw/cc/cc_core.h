@@ -7,13 +7,16 @@
 
 #include <array>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/index_pool.h"
 #include "firmware/cc/interpreter.h"
 #include "hw/cc/barrier_hub.h"
+#include "hw/check/semaphore_checks.h"
 #include "hw/mem/fabric.h"
 #include "hw/nq/nq_block.h"
 #include "hw/reg/reg_block.h"
@@ -44,6 +47,7 @@ class CcCore final : public RegBlock<CcCore>,
     AccessLog& log;
     const TimingParams& timing;
     Tracer* tracer = nullptr;
+    check::Checker* checker = nullptr;
   };
   CcCore(const Params& params, const Context& context);
 
@@ -93,7 +97,10 @@ class CcCore final : public RegBlock<CcCore>,
   bool write(uint64_t address, const void* from, size_t bytes) override;
   uint64_t now() override { return context_.queue.now(); }
   void notify(contract::NqType type, uint32_t payload, uint32_t pc, uint32_t info) override;
-  uint32_t value(uint32_t semaphore) const override { return semaphores_.value(semaphore); }
+  uint32_t value(uint32_t semaphore) const override {
+    if (checks_ != nullptr) checks_->learn(semaphore);
+    return semaphores_.value(semaphore);
+  }
   void subtract(uint32_t semaphore, uint32_t value) override {
     semaphores_.add(semaphore, 0u - value);
   }
@@ -105,6 +112,21 @@ class CcCore final : public RegBlock<CcCore>,
   };
   bool post(uint64_t address, uint32_t value, base::Ps latency);
   void arrive_at_peer(uint64_t index);
+
+  // One agent of the checker, with all its threads.
+  struct Checks {
+    check::Checker& checker;
+    check::SemaphoreChecks semaphores;
+    uint32_t agent;
+    check::Clock clock = {};
+    check::Snapshot known = {};                                    // `clock`, until it changes
+    std::array<check::Snapshot, 256> seen = {};                    // of each semaphore
+    std::map<std::pair<uint32_t, uint32_t>, uint32_t> sites = {};  // by operation and record
+
+    void learn(const check::Snapshot& what);
+    void learn(uint32_t semaphore);
+  };
+  check::Checker::Acting acting() const;
 
   struct ThreadWait final : SemaphoreWaiter {
     CcCore* core = nullptr;
@@ -121,6 +143,7 @@ class CcCore final : public RegBlock<CcCore>,
   Params params_;
   Context context_;
   SharedPages pages_;
+  std::unique_ptr<Checks> checks_;  // null: none
   SemaphoreBlock semaphores_;
   firmware::cc::Interpreter firmware_;
   firmware::cc::Step last_step_;

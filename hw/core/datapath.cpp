@@ -218,8 +218,9 @@ Datapath::Outcome Datapath::execute(const isa::Instruction& instruction, const u
   if (instruction.opcode == isa::Opcode::kLoadIndex) {
     indexed_ = true;
     // Unknown ones are taken for zeros, so that the next instruction has addresses.
-    auto& values = state_.indices[o.load_index.operand].values;
-    if (params_.timing_only && unknown(extent.box[0])) std::fill(values.begin(), values.end(), 0);
+    Indices& indices = state_.indices[o.load_index.operand];
+    indices.known = !params_.timing_only || !unknown(extent.box[0]);
+    if (!indices.known) std::fill(indices.values.begin(), indices.values.end(), 0);
   } else if (indexed_) {
     forget_indices();
   }
@@ -242,7 +243,7 @@ bool Datapath::store(const isa::RegisterStore& o, const TensorExtent& extent,
 }
 
 bool Datapath::read_index(const isa::TensorOperand& index, const TensorBox& box,
-                          std::vector<uint32_t>* to) const {
+                          std::vector<uint32_t>* to, bool* known) const {
   TensorAccess access(index, box, memory(index.memory));
   if (!access.open()) return false;
   const size_t columns = access.elements();
@@ -252,7 +253,8 @@ bool Datapath::read_index(const isa::TensorOperand& index, const TensorBox& box,
     access.read(p, lane.data());
     for (size_t c = 0; c < columns; ++c) (*to)[c * box.partitions + p] = lane[c];
   }
-  if (params_.timing_only && unknown(box)) ++counters_.elided_reads;
+  *known = !(params_.timing_only && unknown(box));
+  counters_.elided_reads += *known ? 0 : 1;
   return true;
 }
 

@@ -69,9 +69,12 @@ class Datapath {
             uint32_t* value) const;
   bool store(const contract::isa::RegisterStore& o, const TensorExtent& extent,
              uint32_t value) const;
-  // The elements of an index in SBUF, column by column; false: the host has no memory.
+  // The elements of an index in SBUF, column by column; false: the host has no memory. `known`:
+  // whether they have been computed (timing-only).
   bool read_index(const contract::isa::TensorOperand& index, const TensorBox& box,
-                  std::vector<uint32_t>* to) const;
+                  std::vector<uint32_t>* to, bool* known) const;
+  // That this tensor of the next instruction goes by; null: none.
+  const Indices* indices_of(const contract::isa::Instruction& instruction, uint32_t tensor) const;
   // Accumulators and weights are cleared.
   void reset();
   // Whether floats that become narrower are rounded by random numbers, or to nearest even. Their
@@ -85,7 +88,6 @@ class Datapath {
  private:
   bool resolve_tensor(const contract::isa::TensorUse& use, const Indices* indices,
                       const uint32_t* registers, TensorBox* box) const;
-  const Indices* indices_of(const contract::isa::Instruction& instruction, uint32_t tensor) const;
   int misplaced_indices(const contract::isa::Instruction& instruction) const;
   void forget_indices();
   bool unknown(const TensorBox& box) const;

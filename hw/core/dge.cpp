@@ -56,7 +56,8 @@ bool DescriptorGenerator::ready(uint32_t queue, uint64_t most) const {
   return true;
 }
 
-bool DescriptorGenerator::put(const GeneratedTransfer& transfer) {
+bool DescriptorGenerator::put(const Pending& pending) {
+  const GeneratedTransfer& transfer = pending.transfer;
   // The receiving side first (spec/hw-registers.md 0.2 rule 7).
   std::array<std::array<RingState, contract::kDmaPerNc>, 2> rings;
   const auto list = [&](uint32_t e, bool receive) -> const std::vector<Descriptor>& {
@@ -69,6 +70,8 @@ bool DescriptorGenerator::put(const GeneratedTransfer& transfer) {
       rings[receive ? 1 : 0][e] = *ring;
     }
   }
+  const auto acts = checker_ != nullptr ? check::Checker::Acting(*checker_, pending.release)
+                                        : check::Checker::Acting();
   for (uint32_t e = 0; e < contract::kDmaPerNc; ++e) {
     for (const bool receive : {true, false}) {
       RingState& ring = rings[receive ? 1 : 0][e];
@@ -88,11 +91,12 @@ bool DescriptorGenerator::put(const GeneratedTransfer& transfer) {
   return true;
 }
 
-base::Ps DescriptorGenerator::submit(GeneratedTransfer transfer, base::Ps at) {
+base::Ps DescriptorGenerator::submit(GeneratedTransfer transfer, base::Ps at,
+                                     check::Release release) {
   base::Ps& next = next_[transfer.queue];
   const base::Ps when = std::max(at, next);
   next = when + timing_.dma_t0;
-  pending_.push_back({std::move(transfer), when});
+  pending_.push_back({std::move(transfer), when, std::move(release)});
   return when;
 }
 
@@ -103,7 +107,7 @@ std::optional<base::Ps> DescriptorGenerator::advance(base::Ps now) {
     Pending& p = pending_[i];
     bool& hold = held[p.transfer.queue];
     if (!hold && p.at <= now) {
-      if (put(p.transfer)) {
+      if (put(p)) {
         pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(i));
         continue;
       }

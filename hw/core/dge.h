@@ -12,6 +12,7 @@
 #include <deque>
 #include <optional>
 
+#include "hw/check/checker.h"
 #include "hw/core/generated_transfer.h"
 #include "hw/params.h"
 
@@ -21,8 +22,13 @@ class DescriptorGenerator {
  public:
   static constexpr uint32_t kQueues = 16;
 
-  DescriptorGenerator(Fabric& fabric, uint32_t nc, const TimingParams& timing)
-      : fabric_(fabric), timing_(timing), first_engine_(nc * contract::kDmaPerNc) {}
+  // `checker`: null: none.
+  DescriptorGenerator(Fabric& fabric, uint32_t nc, const TimingParams& timing,
+                      check::Checker* checker)
+      : fabric_(fabric),
+        timing_(timing),
+        checker_(checker),
+        first_engine_(nc * contract::kDmaPerNc) {}
 
   // Until when the block works on an instruction; the next one waits.
   base::Ps busy_until() const { return busy_until_; }
@@ -30,8 +36,8 @@ class DescriptorGenerator {
 
   // Whether the queue's rings are set up and have room for `most` descriptors of each direction.
   bool ready(uint32_t queue, uint64_t most) const;
-  // Returns when the doorbells ring, `at` at the earliest.
-  base::Ps submit(GeneratedTransfer transfer, base::Ps at);
+  // Returns when the doorbells ring, `at` at the earliest; they are whose `release` this is.
+  base::Ps submit(GeneratedTransfer transfer, base::Ps at, check::Release release);
   // Puts what is due by `now` into the rings; when to call again, if there is more.
   std::optional<base::Ps> advance(base::Ps now);
   void reset();
@@ -40,15 +46,17 @@ class DescriptorGenerator {
   struct Pending {
     GeneratedTransfer transfer;
     base::Ps at;
+    check::Release release;
   };
   struct RingState;
   uint64_t registers(uint32_t queue, uint32_t e, bool receive) const;
   std::optional<RingState> ring_state(uint64_t registers) const;
   // False, without effect, if it does not fit.
-  bool put(const GeneratedTransfer& transfer);
+  bool put(const Pending& pending);
 
   Fabric& fabric_;
   const TimingParams& timing_;
+  check::Checker* checker_;
   uint32_t first_engine_;
   base::Ps busy_until_ = 0;
   std::array<base::Ps, kQueues> next_{};  // of each queue

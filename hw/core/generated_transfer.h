@@ -27,6 +27,7 @@ struct GeneratedRing {
 struct GeneratedTransfer {
   uint32_t queue = 0;
   uint64_t pairs = 0;  // of descriptors, without completions: what generating them costs
+  bool placed = true;  // timing-only: its index has been computed
   std::array<GeneratedRing, contract::kDmaPerNc> rings;
 };
 

@@ -34,10 +34,14 @@ NeuronCore::NeuronCore(const Params& params, const Context& context)
   if (context.tracer != nullptr) {
     trace_ = std::make_unique<InstructionTrace>(*context.tracer, name_);
   }
+  if (context.checker != nullptr) {
+    checks_ = std::make_unique<CoreChecks>(*context.checker, context.fabric, params.nc, name_);
+    semaphores_.set_checks(&checks_->semaphores);
+  }
   const SequencerContext shared{context.queue,         context.fabric, semaphores_,
                                 context.notifications, ports_,         pe_activity_,
                                 executions_,           updating_,      context.counters,
-                                context.log,           trace_.get()};
+                                context.log,           trace_.get(),   checks_.get()};
   for (uint32_t e = 0; e < contract::kEnginesPerNc; ++e) {
     const Sequencer::Params engine{params.gen,
                                    static_cast<contract::Engine>(e),

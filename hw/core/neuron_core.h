@@ -33,6 +33,7 @@ class NeuronCore {
     AccessLog& log;
     const TimingParams& timing;
     Tracer* tracer = nullptr;
+    check::Checker* checker = nullptr;
   };
   NeuronCore(const Params& params, const Context& context);
 
@@ -57,6 +58,7 @@ class NeuronCore {
   PeActivity pe_activity_;
   ExecutionLog executions_;
   const CriticalPath* updating_ = nullptr;
+  std::unique_ptr<CoreChecks> checks_;  // null: none
   std::string name_;
   base::Rate pe_clock_;
   uint64_t float32_factor_;

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "contract/isa_types.h"
 #include "hw/core/datapath.h"
 #include "hw/core/dge.h"
+#include "hw/core/engine_checks.h"
 #include "hw/core/engine_timing.h"
 #include "hw/core/execution.h"
 #include "hw/core/instruction_trace.h"
@@ -49,6 +51,7 @@ struct SequencerContext {
   Counters& counters;
   AccessLog& log;
   InstructionTrace* trace = nullptr;
+  CoreChecks* checks = nullptr;
 };
 
 class Sequencer final : public RegBlock<Sequencer>, private EventSink, private SemaphoreWaiter {
@@ -95,10 +98,12 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
     uint8_t opcode;
     bool trace;
     CriticalPath path;  // that leads to the update
+    check::Release release;
   };
   struct ReadUpdate {
     contract::isa::Update update;
     CriticalPath path;
+    check::Release release;
   };
 
   // Register hooks.
@@ -112,6 +117,8 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   uint32_t read_register(uint32_t i, uint32_t, bool) { return registers_[i]; }
   void write_register(uint32_t i, uint32_t value);
   void write_rounding_seed(uint32_t, uint32_t value) { datapath_.seed_rounding(value); }
+  void write_program(uint32_t, uint32_t value);
+  void write_program_flags(uint32_t, uint32_t value);
 
   void on_event(const EventKey& key, uint32_t tag, uint64_t argument) override;
   void wait_satisfied() override;
@@ -129,10 +136,12 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   void begin_generation();
   void begin_control(base::Ps time);
   bool generates_next() const;
+  void submit();
   void submit_generated();
   void finish();
   void execute_control();
   void execute_alu64();
+  void check_control();
   void complete(base::Ps end);
   void fail(contract::EngineError error, uint32_t info);
   void notify(contract::NqType type, uint32_t payload, uint64_t debug_id, uint32_t pc,
@@ -151,9 +160,16 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   void stall(Stall cause, base::Ps begin, base::Ps end);
   uint64_t program() const;  // address of the first record
   uint64_t identity() const;
-  void apply(const contract::isa::Update& update, const CriticalPath& path);
   void apply(const contract::isa::Update& update, const CriticalPath& path,
-             InstructionTrace::Update kind);
+             const check::Release& release);
+  void apply(const contract::isa::Update& update, const CriticalPath& path,
+             const check::Release& release, InstructionTrace::Update kind);
+  // The updates and stores that follow are this engine's.
+  check::Checker::Acting acting(const check::Release& release) const {
+    return checks_ != nullptr ? check::Checker::Acting(checks_->checker(), release)
+                              : check::Checker::Acting();
+  }
+  void operand_error(uint32_t tensor, uint32_t first = 0);
   CriticalPath path_at(base::Ps end, base::Ps done, base::Ps visible) const;
   void count_bytes(const TensorExtent& extent);
   void stop(contract::EngineStatus status);
@@ -167,6 +183,7 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   SequencerContext context_;
   EngineTiming timing_;
   PeSchedule array_;
+  std::unique_ptr<EngineChecks> checks_;  // null: none
   Datapath datapath_;
   TransferGenerator generator_;
   DescriptorGenerator dge_;

@@ -1,4 +1,6 @@
 // Instructions whose descriptors an engine generates (spec/engine-isa.md 8.2).
+#include <utility>
+
 #include "arch/contract/dge.h"
 #include "contract/regs/engine.h"
 #include "hw/core/sequencer.h"
@@ -21,12 +23,15 @@ bool Sequencer::generate() {
   params.entries = value(reg::kDgeEntries);
   params.one = uint64_t{value(reg::kDgeOneHi)} << 32 | value(reg::kDgeOneLo);
   params.registers = registers_;
+  bool known = true;
   if (transfer.index != nullptr &&
-      !datapath_.read_index(*transfer.index, cell_.box[0], &params.index)) {
+      !datapath_.read_index(*transfer.index, cell_.box[0], &params.index, &known)) {
     fail(EngineError::kBusError, 0);
     return false;
   }
+  if (checks_ != nullptr && transfer.index != nullptr) checks_->index(current_, cell_);
   const auto fault = generator_.generate(transfer, params, &generated_);
+  generated_.placed = known;
   if (!fault) return true;
   fail(fault->error, fault->info);
   return false;
@@ -52,6 +57,14 @@ void Sequencer::begin_generation() {
   }
   dge_.occupy(now + params.seq_write + params.dma_hwdge);
   begin_control(params.seq_write);
+}
+
+// The doorbells are those of the instruction, also when the block rings them later.
+void Sequencer::submit() {
+  check::Release release;
+  if (checks_ != nullptr) release = checks_->at_doorbell(generated_.placed);
+  const base::Ps now = context_.queue.now();
+  schedule(dge_.submit(std::move(generated_), now, std::move(release)), kGenerated);
 }
 
 void Sequencer::submit_generated() {

@@ -39,6 +39,7 @@ struct Indices {
   uint32_t lanes = 0;            // of a group
   size_t count = 0;              // of each group
   std::vector<uint32_t> values;  // by group; empty: none are loaded
+  bool known = true;             // timing-only: they have been computed
 
   uint32_t groups() const {
     return values.empty() ? 0 : static_cast<uint32_t>(values.size() / count);

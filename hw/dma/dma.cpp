@@ -94,6 +94,7 @@ Dma::Dma(Fabric& fabric, EventQueue& events, const TimingParams& timing, Counter
                options.real_bytes,
                options.coalesce,
                options.policy,
+               options.checker,
                PathCache(fabric),
                {},
                {},

@@ -25,6 +25,7 @@ class Dma : public BusTarget {
     uint32_t real_bytes = 512;  // timing_only.real_bytes
     bool coalesce = true;
     QueuePolicy policy;
+    check::Checker* checker = nullptr;
     std::function<void(uint32_t engine)> made;  // on first touch
   };
 

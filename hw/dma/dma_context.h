@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/index_pool.h"
+#include "hw/check/checker.h"
 #include "hw/dma/packet.h"
 #include "hw/dma/path_cache.h"
 #include "hw/mem/fabric.h"
@@ -47,7 +48,8 @@ struct DeferredSignal {
   uint32_t words = 0;  // each with a target of its own, when that is all
   std::array<uint32_t, kWords> data{};
   std::array<Buffer, kWords> targets{};
-  std::unique_ptr<Long> rest;  // otherwise
+  std::unique_ptr<Long> rest;               // otherwise
+  std::unique_ptr<check::Release> release;  // of its queue, with a checker
 };
 
 struct DmaContext {
@@ -61,6 +63,7 @@ struct DmaContext {
   uint32_t real_bytes = 512;  // timing_only.real_bytes: payload up to this size always moves
   bool coalesce = true;
   QueuePolicy policy;
+  check::Checker* checker = nullptr;
   PathCache paths;
   Charges charges;  // of the packet that is being assembled
   Charges burst;    // of the packets that an engine is about to start

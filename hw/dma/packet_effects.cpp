@@ -135,6 +135,9 @@ void PacketEffects::take_effect(uint32_t signal) {
   context_.deferred[signal].owner = nullptr;
   const DeferredSignal d = context_.deferred.take(signal);
   --deferred_;
+  const auto acts = d.release != nullptr
+                        ? check::Checker::Acting(*context_.checker, std::move(*d.release))
+                        : check::Checker::Acting();
   if (context_.tracer != nullptr) context_.tracer->set_applying(d.flow);
   write(d);
   if (context_.tracer != nullptr) context_.tracer->set_applying(0);

@@ -32,6 +32,7 @@ UdmaEngine::UdmaEngine(DmaContext& context, uint32_t index)
       effects_(context, *this,
                context.timing_only && index < context.fabric.address_map().compute_engines()) {
   if (context.policy.arbiter) arbiter_ = context.policy.arbiter();
+  if (context.checker != nullptr) checks_ = std::make_unique<DmaChecks>(*context.checker, name());
 }
 
 void UdmaEngine::reset() {
@@ -46,6 +47,9 @@ void UdmaEngine::reset() {
   config_.known = false;
   noted_[kM2s] = noted_[kS2m] = 0;
   queues_.reset();
+  for (uint32_t q = 0; checks_ != nullptr && q < kQueues; ++q) {
+    for (Half h : {kM2s, kS2m}) checks_->reset(q, h);
+  }
   unanswered_ = summary_ = 0;
   last_queue_ = kQueues - 1;
   state_[kM2s] = state_[kS2m] = State::kNormal;
@@ -141,6 +145,7 @@ void UdmaEngine::start(base::Ps at) {
 // A packet with a masked error does nothing but consume its descriptors. The RX descriptors of a
 // packet that failed before they were counted stay.
 void UdmaEngine::drop_erroneous(const Packet& packet) {
+  if (checks_ != nullptr) checks_->dropped(packet);
   QueuePair& queue = queues_.at(packet.queue);
   const uint32_t n[2] = {packet.tx_descriptors, packet.rx_descriptors};
   for (Half h : {kM2s, kS2m}) {
@@ -324,6 +329,7 @@ void UdmaEngine::complete(const PlannedPacket& planned) {
   const uint64_t flow = count(planned);
   if (traced() && !packet.partial) post_trace(planned, first, whole);
   const Buffer* buffers = packets_.buffers(planned);
+  if (checks_ != nullptr) checks_->ended(packet, buffers);
   if (packet.signal) {
     defer(planned, flow);
   } else if (packet.outward) {
@@ -336,6 +342,10 @@ void UdmaEngine::complete(const PlannedPacket& planned) {
 void UdmaEngine::defer(const PlannedPacket& planned, uint64_t flow) {
   const uint32_t signal = effects_.defer(planned.packet, packets_.buffers(planned), flow);
   if (signal == PacketEffects::kNoSignal) return;
+  if (checks_ != nullptr) {
+    context_.deferred[signal].release =
+        std::make_unique<check::Release>(checks_->signal(planned.packet.queue));
+  }
   effects_.expect_at(signal, context_.events.schedule(key(planned.visible, Phase::kEffect), *this,
                                                       kTagEffect, signal));
 }

@@ -25,6 +25,7 @@
 #include "contract/regs/udma.h"
 #include "hw/dma/cache_hints.h"
 #include "hw/dma/descriptor_queues.h"
+#include "hw/dma/dma_checks.h"
 #include "hw/dma/dma_context.h"
 #include "hw/dma/packet.h"
 #include "hw/dma/packet_assembler.h"
@@ -185,6 +186,7 @@ class UdmaEngine final : public RegBlock<UdmaEngine>,
   uint32_t summary_ = 0;    // live inputs of primary group D
   NqBlock* trace_queue_ = nullptr;
   std::unique_ptr<soma::QueueArbiter> arbiter_;  // in place of our own
+  std::unique_ptr<DmaChecks> checks_;            // null: none
 };
 
 }  // namespace hw

@@ -224,6 +224,7 @@ void UdmaEngine::write_tail_inc(uint32_t q, uint32_t value) {
     return;
   }
   ++context_.counters.doorbells;
+  if (checks_ != nullptr) checks_->rung(q, H, value & kIndexMask);
   request_prefetch(q, H);
 }
 
@@ -253,6 +254,7 @@ void UdmaEngine::write_sw_ctrl(uint32_t q, uint32_t value) {
   settle(context_.events.now());
   if (udma::kM2sQSwCtrlReset.get(value) != 0) {
     unanswered_ &= ~(1u << q);
+    if (checks_ != nullptr) checks_->reset(q, H);
     return queues_.reset(q, H);
   }
   HalfQueue& half = queues_.at(q).half[H];
@@ -261,6 +263,7 @@ void UdmaEngine::write_sw_ctrl(uint32_t q, uint32_t value) {
       udma::kM2sQSwCtrlResetHead.get(value) != 0 || udma::kM2sQSwCtrlResetCurrent.get(value) != 0;
   if (tail || current) {
     unanswered_ &= ~(1u << q);
+    if (checks_ != nullptr) checks_->reset(q, H);
     queues_.drop(q, H);
   }
   if (tail) half.tail = RingPointer{};

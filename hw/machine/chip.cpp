@@ -43,7 +43,7 @@ Chip::Chip(const sc_core::sc_module_name& name, uint32_t number, const ChipConte
               context.log),
       dma_(fabric_, context.queue, context.params.timing, context.counters, context.log,
            {context.params.tracer, context.params.timing_only, context.params.real_bytes,
-            context.params.coalesce, context.params.queue_policy,
+            context.params.coalesce, context.params.queue_policy, context.checker,
             [this](uint32_t e) {
               names_.push_back(name_below(*this, "dma" + std::to_string(e), "soma_dma_engine"));
             }}),
@@ -66,8 +66,19 @@ Chip::Chip(const sc_core::sc_module_name& name, uint32_t number, const ChipConte
     const std::string core = "nc" + std::to_string(n);
     core_names_.push_back(std::make_unique<NamedGroup>(core.c_str(), "soma_neuron_core"));
   }
+  if (context_.checker != nullptr) watch_memories();
   connect();
   attach();
+}
+
+void Chip::watch_memories() {
+  namespace tpb = contract::tpb;
+  check::Checker& checker = *context_.checker;
+  for (uint32_t h = 0; h < address_map().hbms(); ++h) checker.add_memory(fabric_.hbm(h), 0);
+  for (uint32_t n = 0; n < address_map().ncs(); ++n) {
+    checker.add_memory(fabric_.sbuf(n), tpb::kPartitionStride);
+    checker.add_memory(fabric_.psum(n), tpb::kPsumStride);
+  }
 }
 
 // The blocks that others wrote.
@@ -172,7 +183,8 @@ std::unique_ptr<NeuronCore> Chip::make_core(uint32_t n) {
                          context_.params.timing_only, context_.params.real_bytes,
                          label_ + ".nc" + std::to_string(n)},
       NeuronCore::Context{context_.queue, fabric(), notifications_.block(n), context_.counters,
-                          context_.log, context_.params.timing, context_.params.tracer});
+                          context_.log, context_.params.timing, context_.params.tracer,
+                          context_.checker});
 }
 
 std::unique_ptr<CcCore> Chip::make_cc_core(uint32_t t) {
@@ -183,7 +195,7 @@ std::unique_ptr<CcCore> Chip::make_cc_core(uint32_t t) {
                      label_ + ".cc" + std::to_string(t)},
       CcCore::Context{context_.queue, fabric(), notifications_.block(cores_.count() + t),
                       context_.barriers, context_.counters, context_.log, context_.params.timing,
-                      context_.params.tracer});
+                      context_.params.tracer, context_.checker});
 }
 
 std::unique_ptr<NqBlock> Chip::make_notifications(uint32_t k) {

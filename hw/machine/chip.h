@@ -30,6 +30,7 @@ struct ChipContext {
   AccessLog& log;
   const MachineParams& params;
   PortContext ports;
+  check::Checker* checker = nullptr;
 };
 
 class Chip final : public sc_core::sc_module, private EndpointOwner {
@@ -67,6 +68,7 @@ class Chip final : public sc_core::sc_module, private EndpointOwner {
   uint32_t dies() const;
   uint32_t utilisation(uint32_t die, uint64_t sample);
   void throttled(uint32_t nc, uint32_t duty);
+  void watch_memories();
   void connect();
   void attach();
   void reset(const firmware::mgmt::ResetScope& scope);

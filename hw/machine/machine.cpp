@@ -8,6 +8,7 @@
 
 #include "hw/block/host_port.h"
 #include "hw/cc/barrier_hub.h"
+#include "hw/check/checker.h"
 #include "hw/component_ids.h"
 #include "hw/link/links.h"
 #include "hw/machine/chip.h"
@@ -112,6 +113,7 @@ struct Machine::State {
   AccessLog log;
   Counters counters;
   BarrierHub barriers;
+  std::unique_ptr<check::Checker> checker;
   Activity activity;
   KernelQueue queue;
   Planned planned{queue};
@@ -139,7 +141,9 @@ Machine::Machine(MachineParams params) : state_(std::make_unique<State>(std::mov
                           [this](base::Ps at_most, const std::function<bool()>& done) {
                             return run_until(at_most, done);
                           }};
-  const ChipContext context{s.queue, s.barriers, s.counters, s.log, s.params, ports};
+  if (s.params.check) s.checker = std::make_unique<check::Checker>();
+  const ChipContext context{s.queue,  s.barriers, s.counters,     s.log,
+                            s.params, ports,      s.checker.get()};
   for (uint32_t c = 0; c < s.params.chips.size(); ++c) {
     const std::string name = "d" + std::to_string(c);
     s.chips.push_back(std::make_unique<Chip>(name.c_str(), c, context));
@@ -215,6 +219,9 @@ Counters& Machine::counters() {
 }
 AccessLog& Machine::access_log() {
   return state_->log;
+}
+check::Checker* Machine::checker() {
+  return state_->checker.get();
 }
 uint64_t Machine::barrier_releases() const {
   return state_->barrier_releases;

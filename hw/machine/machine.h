@@ -17,6 +17,9 @@
 
 namespace hw {
 
+namespace check {
+class Checker;
+}  // namespace check
 class BarrierHub;
 class Chip;
 class ChipPort;
@@ -73,6 +76,7 @@ class Machine {
   std::vector<std::string> who_waits();
   Counters& counters();
   AccessLog& access_log();
+  check::Checker* checker();  // null: nothing is checked
   uint64_t barrier_releases() const;
   // Times from each release of barriers to the rest after it, since the last call.
   std::vector<base::Ps> take_released();

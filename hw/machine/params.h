@@ -46,6 +46,7 @@ struct MachineParams {
   bool timing_only = false;
   uint32_t real_bytes = 512;  // timing_only.real_bytes
   bool coalesce = true;       // many packets as one event where nobody can tell
+  bool check = false;         // hw/check
   uint8_t revision = 0;       // PCI revision id: silicon, 0xF0 emulator, 0xFF QEMU
   pcie::BarLayout bars = pcie::BarLayout::kFull;
   Tracer* tracer = nullptr;

@@ -56,8 +56,9 @@ bool SemaphoreBlock::satisfied(const SemaphoreWait& wait) const {
   return contract::meets(wait.cond, value(wait.id), wait.value);
 }
 
-void SemaphoreBlock::set(uint32_t semaphore, uint32_t value) {
+void SemaphoreBlock::put(uint32_t semaphore, uint32_t value, check::SemaphoreChecks::Update how) {
   *word(sem::kRead + semaphore * sem::kReadStride) = value;
+  if (checks_ != nullptr) checks_->updated(false, semaphore, value, how);
   if (counters_ != nullptr) ++counters_->semaphore_updates;
   if (waiting_[semaphore] != 0) changed(false, semaphore);
 }
@@ -65,6 +66,9 @@ void SemaphoreBlock::set(uint32_t semaphore, uint32_t value) {
 void SemaphoreBlock::set_event(uint32_t event, bool value) {
   if (this->event(event) == value) ++event_conflicts_;
   *word(sem::kEvent + event * sem::kEventStride) = value ? 1 : 0;
+  if (checks_ != nullptr) {
+    checks_->updated(true, event, value ? 1 : 0, check::SemaphoreChecks::Update::kSet);
+  }
   if (counters_ != nullptr) ++counters_->semaphore_updates;
   if (waiting_[kCount + event] != 0) changed(true, event);
 }
@@ -102,6 +106,7 @@ void SemaphoreBlock::clear_events(uint32_t first, uint32_t last) {
 
 void SemaphoreBlock::reset() {
   std::memset(pages_.data(), 0, kBytes);
+  if (checks_ != nullptr) checks_->reset();
   waiters_.clear();
   waiting_.fill(0);
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "contract/isa_types.h"
+#include "hw/check/semaphore_checks.h"
 #include "hw/mem/bus.h"
 #include "hw/stats.h"
 #include "hw/sync/shared_pages.h"
@@ -45,12 +46,19 @@ class SemaphoreBlock final : public BusTarget {
                  std::string name = "semaphores")
       : pages_(pages), counters_(counters), log_(log), name_(std::move(name)) {}
 
+  // Told of all updates; null: nobody. Outlives the block.
+  void set_checks(check::SemaphoreChecks* checks) { checks_ = checks; }
+
   uint32_t value(uint32_t semaphore) const;
   bool event(uint32_t event) const;
   bool satisfied(const SemaphoreWait& wait) const;
 
-  void set(uint32_t semaphore, uint32_t value);
-  void add(uint32_t semaphore, uint32_t value) { set(semaphore, this->value(semaphore) + value); }
+  void set(uint32_t semaphore, uint32_t value) {
+    put(semaphore, value, check::SemaphoreChecks::Update::kSet);
+  }
+  void add(uint32_t semaphore, uint32_t value) {
+    put(semaphore, this->value(semaphore) + value, check::SemaphoreChecks::Update::kAdd);
+  }
   void set_event(uint32_t event, bool value);
   // An instruction's update.
   void apply(const contract::isa::Update& update);
@@ -74,11 +82,13 @@ class SemaphoreBlock final : public BusTarget {
 
   uint32_t read32(uint32_t offset);
   void write32(uint32_t offset, uint32_t value);
+  void put(uint32_t semaphore, uint32_t value, check::SemaphoreChecks::Update how);
   uint32_t* word(uint32_t offset) const;
   void changed(bool is_event, uint32_t id);
   void count(AccessLog::Kind kind, uint64_t offset, bool write);
 
   SharedPages& pages_;
+  check::SemaphoreChecks* checks_ = nullptr;
   Counters* counters_;
   AccessLog* log_;
   std::string name_;

@@ -164,6 +164,15 @@ base::Status LoadedProgram::build_engines() {
   return {};
 }
 
+bool LoadedProgram::cleans_up() const {
+  for (const neff::Subgraph& sg : neff_.subgraphs) {
+    for (const neff::EngineProgram& program : sg.programs) {
+      if (!program.steps.empty() && !program.self_cleaning) return false;
+    }
+  }
+  return true;
+}
+
 // ---- Before an execution ----
 
 base::Status LoadedProgram::bind(const std::vector<Binding>& bindings) {
@@ -217,6 +226,10 @@ base::Status LoadedProgram::activate() {
                       static_cast<uint32_t>(address >> 32)});
     writes.push_back({core_.engine_register(image->part, engine, contract::engine::kProgramCount),
                       static_cast<uint32_t>(image->program.records.size())});
+    if (cleans_up()) {
+      writes.push_back({core_.engine_register(image->part, engine, contract::engine::kProgramFlags),
+                        contract::engine::kProgramFlagsSelfCleaning.mask()});
+    }
     writes.push_back({core_.engine_register(image->part, engine, contract::engine::kRounding),
                       stochastic_rounding_ ? contract::engine::kRoundingStochastic.mask() : 0});
     if (stochastic_rounding_) {

@@ -73,6 +73,7 @@ class LoadedProgram {
   base::Result<std::optional<CollectiveProgram>> read_collectives() const;
   base::Status build_collectives(CollectiveProgram collectives);
   base::Status build_engines();
+  bool cleans_up() const;  // the semaphores, itself
   base::Status attach_rings(const std::vector<const HardwareQueue*>& queues);
   base::Status set_classes(const std::vector<const HardwareQueue*>& queues);
   base::Status take_lock();

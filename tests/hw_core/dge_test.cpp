@@ -3,10 +3,7 @@
 
 #include <numeric>
 
-#include "arch/contract/dge.h"
-#include "contract/regs/udma.h"
-#include "hw/dma/dma.h"
-#include "tests/hw_core/nc_bench.h"
+#include "tests/hw_core/dge_bench.h"
 
 namespace {
 
@@ -20,143 +17,8 @@ using hw_test::isa::DataType;
 using hw_test::isa::Opcode;
 namespace isa = hw_test::isa;
 namespace reg = contract::engine;
-namespace udma = contract::udma;
-using namespace hw_test;  // NOLINT(google-build-using-namespace): the small assembler
-
-constexpr uint32_t kQueue = 3;
-constexpr uint8_t kSemaphore = 20;
-constexpr uint64_t kTable = 0x200'0000;  // in HBM 0
-constexpr uint64_t kOne = 0x200'1000;
-constexpr uint64_t kRings = 0x300'0000;
-constexpr uint64_t kTensor = 0x400'0000;  // entry 0
-constexpr uint64_t kTensorBytes = 0x1'0000;
-constexpr uint64_t kOther = 0x500'0000;  // entry 1, as large
-constexpr int32_t kPitch = static_cast<int32_t>(contract::tpb::kPartitionStride);
-constexpr uint32_t kFarPartition = 64;
-
-struct Dim {
-  int32_t step;
-  uint32_t count;
-};
-
-isa::SideOperand side(uint16_t entry, uint64_t offset, DataType type, std::vector<Dim> dims) {
-  isa::SideOperand s{};
-  s.entry = entry;
-  s.offset = offset;
-  s.dtype = type;
-  s.offset_register = isa::kNoRegister;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    s.step[i] = dims[i].step;
-    s.count[i] = dims[i].count;
-  }
-  return s;
-}
-isa::SideOperand tile(uint64_t byte, DataType type, uint32_t columns, uint32_t partitions) {
-  const auto bytes = static_cast<int32_t>(isa::data_type_bytes(type));
-  return side(isa::kSbufEntry, byte, type, {{bytes, columns}, {kPitch, partitions}});
-}
-isa::SideOperand tensor_rows(uint16_t entry, DataType type, uint32_t columns, uint32_t rows,
-                             uint64_t offset = 0) {
-  const auto bytes = static_cast<int32_t>(isa::data_type_bytes(type));
-  return side(entry, offset, type,
-              {{bytes, columns}, {bytes * static_cast<int32_t>(columns), rows}});
-}
-
-isa::Instruction memcpy_op(isa::DgeMode mode, isa::SideOperand dst, isa::SideOperand src) {
-  isa::Instruction i = op(Opcode::kDmaMemcpy);
-  isa::DmaMemcpy& o = i.operands.dma_memcpy;
-  o.mode = mode;
-  o.semaphore = kSemaphore;
-  o.queue = kQueue;
-  o.dst = dst;
-  o.src = src;
-  return i;
-}
-isa::Instruction indirect(isa::DgeDirection direction, isa::SideOperand dst, isa::SideOperand src,
-                          uint32_t index_byte, uint8_t rows) {
-  isa::Instruction i = op(Opcode::kDmaIndirect);
-  isa::DmaIndirect& o = i.operands.dma_indirect;
-  o.mode = isa::DgeMode::kSwdge;
-  o.semaphore = kSemaphore;
-  o.queue = kQueue;
-  o.dst = dst;
-  o.src = src;
-  o.direction = direction;
-  o.index = tensor(DataType::kUint32, index_byte, 1);
-  o.rows = rows;
-  return i;
-}
-isa::Instruction transpose(isa::SideOperand dst, isa::SideOperand src) {
-  isa::Instruction i = op(Opcode::kDmaTranspose);
-  isa::DmaTranspose& o = i.operands.dma_transpose;
-  o.mode = isa::DgeMode::kHwdge;
-  o.semaphore = kSemaphore;
-  o.queue = kQueue;
-  o.dst = dst;
-  o.src = src;
-  return i;
-}
-
-class DgeBench : public NcBench {
- public:
-  explicit DgeBench(Gen gen = Gen::kV3, uint32_t ring = 4096)
-      : NcBench(gen), dma(fabric, queue, timing, counters, log, {}) {
-    EXPECT_TRUE(dma.map_windows());
-    for (uint32_t e = 0; e < contract::kDmaPerNc; ++e) {
-      for (const bool receive : {false, true}) {
-        const uint64_t at = map().udma(e).device + udma::kM2sQ + kQueue * udma::kM2sQStride +
-                            (receive ? contract::kS2mOffset : 0);
-        const uint64_t base = hbm(kRings) + (2 * e + (receive ? 1 : 0)) * 0x1'0000ull;
-        store32(at + udma::kM2sQRingBaseLo, static_cast<uint32_t>(base));
-        store32(at + udma::kM2sQRingBaseHi, static_cast<uint32_t>(base >> 32));
-        store32(at + udma::kM2sQRingLength, ring);
-        store32(at + udma::kM2sQCfg, 0x0303'0000);
-      }
-    }
-    const uint64_t entries[] = {hbm(kTensor), kTensorBytes, hbm(kOther), kTensorBytes};
-    std::memcpy(bytes(kTable, sizeof entries), entries, sizeof entries);
-    base::store<uint32_t>(bytes(kOne, 4), 1);
-    for (const contract::Engine e : {kAct, kPool, kSp}) {
-      put(e, reg::kDgeTableLo, static_cast<uint32_t>(hbm(kTable)));
-      put(e, reg::kDgeTableHi, static_cast<uint32_t>(hbm(kTable) >> 32));
-      put(e, reg::kDgeEntries, 2);
-      put(e, reg::kDgeOneLo, static_cast<uint32_t>(hbm(kOne)));
-      put(e, reg::kDgeOneHi, static_cast<uint32_t>(hbm(kOne) >> 32));
-    }
-    for (uint32_t i = 0; i < kTensorBytes; ++i) bytes(kTensor, kTensorBytes)[i] = pattern(i);
-  }
-
-  static uint8_t pattern(uint32_t i) { return static_cast<uint8_t>(i * 7 + (i >> 8) * 13); }
-  uint64_t hbm(uint64_t offset) const { return map().hbm_base(0) + offset; }
-  uint8_t* bytes(uint64_t offset, uint64_t length) { return fabric.direct(hbm(offset), length); }
-  void store32(uint64_t at, uint32_t value) { EXPECT_TRUE(fabric.write32(at, value)); }
-  void set_index(uint32_t byte, const std::vector<uint32_t>& index) {
-    for (uint32_t p = 0; p < index.size(); ++p) *sbuf<uint32_t>(p, byte) = index[p];
-  }
-  // Ends with a HALT.
-  void run(contract::Engine e, std::vector<isa::Instruction> program) {
-    program.push_back(op(Opcode::kHalt));
-    load(e, program);
-    start(e);
-    queue.run_all();
-  }
-  void expect_done(contract::Engine e, uint32_t transfers = 1) {
-    EXPECT_EQ(status(e), EngineStatus::kHalted) << get(e, reg::kErrorCode);
-    EXPECT_EQ(semaphore(kSemaphore), 16 * transfers);
-    EXPECT_EQ(counters.dma_errors, 0u);
-    EXPECT_EQ(counters.bad_doorbells, 0u);
-  }
-  void expect_error(contract::Engine e, EngineError error, uint32_t info) {
-    EXPECT_EQ(status(e), EngineStatus::kError);
-    EXPECT_EQ(get(e, reg::kErrorCode), static_cast<uint32_t>(error));
-    EXPECT_EQ(get(e, reg::kErrorInfo), info);
-    EXPECT_EQ(get(e, reg::kErrorPc), 0u);
-    EXPECT_EQ(notification(e, 0).type(), contract::NqType::kError);
-    EXPECT_EQ(semaphore(kSemaphore), 0u);
-  }
-
-  hw::Dma dma;
-};
+using namespace hw_test;             // NOLINT(google-build-using-namespace): the small assembler
+using namespace hw_test::transfers;  // NOLINT(google-build-using-namespace): its transfers
 
 TEST(Dge, HardwareMovesATile) {
   for (const contract::Engine e : {kSp, kAct}) {

@@ -66,13 +66,13 @@ struct NcBench : CoreBench {
   static constexpr uint64_t kRing = 0x4000;         // host physical, notification ring of 1 KiB
 
   explicit NcBench(contract::Gen gen = contract::Gen::kV2, bool timing_only = false,
-                   hw::Tracer* tracer = nullptr)
+                   hw::Tracer* tracer = nullptr, hw::check::Checker* checker = nullptr)
       : CoreBench(gen),
         nq({50, base::ns(50)}, queue, fabric, &counters),
-        group(map().ncs(), [this, gen, timing_only, tracer](uint32_t n) {
+        group(map().ncs(), [this, gen, timing_only, tracer, checker](uint32_t n) {
           return std::make_unique<hw::NeuronCore>(
               hw::NeuronCore::Params{gen, n, 10 * (n + 1), timing_only, 512},
-              hw::NeuronCore::Context{queue, fabric, nq, counters, log, timing, tracer});
+              hw::NeuronCore::Context{queue, fabric, nq, counters, log, timing, tracer, checker});
         }) {
     const contract::Window window = map().nc(0);
     EXPECT_TRUE(fabric.map(window.device + group.kFirst, group.kStride - group.kFirst, group,

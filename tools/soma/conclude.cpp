@@ -23,12 +23,13 @@ int serve_child(Supervisor& child, Watchdog& watchdog, const std::function<base:
 }
 
 int conclude(sim::Report report, const base::Status& served, int code,
-             const std::string& report_path, Instruments& instruments) {
+             const std::string& report_path, Instruments& instruments, bool strict) {
   if (!served) {
     report.set_failure(served.error());
     code = fail(served.error());
   }
   print_warnings(report);
+  if (strict && code == 0 && report.findings() != 0) code = kExitFindings;
   for (const base::Status& written :
        {report_path.empty() ? base::Status() : report.write(report_path),
         instruments.finish_trace()}) {

@@ -21,9 +21,10 @@ int serve_child(Supervisor& child, Watchdog& watchdog, const std::function<base:
                 const std::function<void()>& stop, base::Status& status);
 
 // Prints warnings, writes the report and ends the trace. The exit code of the process: that of the
-// machine if it failed, else `code` unless a file could not be written.
+// machine if it failed, else `code` unless a file could not be written. `strict`: findings of the
+// checks make a success kExitFindings.
 int conclude(sim::Report report, const base::Status& served, int code,
-             const std::string& report_path, Instruments& instruments);
+             const std::string& report_path, Instruments& instruments, bool strict);
 
 // Prints what a person should know about a run that has ended.
 void print_warnings(const sim::Report& report);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "tools/soma/checks_view.h"
 #include "tools/soma/conclude.h"
 #include "tools/soma/execution_view.h"
 #include "tools/soma/options.h"
@@ -29,12 +30,14 @@ std::optional<Window> window_of(const ReportOptions& options) {
 int report(const ReportOptions& options) {
   const base::Result<std::string> text = base::read_file(options.file);
   if (!text) return fail(text.error());
-  const auto executions = parse_executions(*text);
-  if (!executions) {
-    base::Error error = executions.error();
+  const auto refuse = [&](base::Error error) {
     error.where = options.file;
     return fail(error);
-  }
+  };
+  const auto executions = parse_executions(*text);
+  if (!executions) return refuse(executions.error());
+  const auto checks = checks_text(*text);
+  if (!checks) return refuse(checks.error());
   if (!options.html.empty()) {
     const std::string page = executions_page("Executions in " + options.file, *executions);
     if (base::Status s = base::replace_file(options.html, page); !s) return fail(s.error());
@@ -48,7 +51,7 @@ int report(const ReportOptions& options) {
         write_picture(options.timeline, timeline_picture(*executions, window_of(options)));
     if (!drawn) return fail(drawn.error());
   }
-  std::fputs(executions_text(*executions).c_str(), stdout);
+  std::fputs((executions_text(*executions) + *checks).c_str(), stdout);
   return 0;
 }
 

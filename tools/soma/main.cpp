@@ -37,6 +37,10 @@ void add_device_options(CLI::App& app, MachineOptions& options) {
   app.add_option("--set", options.sets, "override a timing parameter: name=value")
       ->allow_extra_args(false);
   app.add_flag("--timing-only", options.timing_only, "do not move payload; times are the same");
+  app.add_flag("--check{on}", options.check,
+               "look for races, reads of what was never written, semaphores left non-zero, ... "
+               "(=off: not; default: off, in debug builds on)")
+      ->check(CLI::IsMember({"on", "off"}));
   app.add_option("--log", options.log, "LEVEL or PATTERN=LEVEL, comma-separated");
   app.add_option("--trace", options.trace, "write a Perfetto trace to this file");
   app.add_option("--trace-limit", options.trace_limit, "its largest size in bytes")

@@ -28,6 +28,14 @@ int exit_code(base::Fault fault) {
   return 126;
 }
 
+bool MachineOptions::checks() const {
+#ifdef NDEBUG
+  return check == "on";
+#else
+  return check != "off";
+#endif
+}
+
 int start_code(base::Fault fault) {
   return fault == base::Fault::kConfig ? kExitUsage : exit_code(fault);
 }

@@ -14,6 +14,7 @@ namespace soma {
 
 // Exit codes. An application's own code passes through; those of the machine keep clear of it.
 constexpr int kExitUsage = 2;       // the command line, a platform, option or timing name
+constexpr int kExitFindings = 119;  // the command succeeded, and --check found something
 constexpr int kExitNotFound = 127;  // as a shell: the command cannot be started
 int exit_code(base::Fault fault);   // 120-126, a failure of the machine
 int start_code(base::Fault fault);  // of a machine that does not start: kExitUsage, or as above
@@ -35,6 +36,9 @@ struct MachineOptions {
   std::string vcd;
   std::vector<std::string> watch;
   bool profile = false;  // reports say what lines of source cost, and when engines did what
+  std::string check;  // "on" or "off"; empty: on in debug builds, without an exit code of its own
+
+  bool checks() const;
 };
 
 struct RunOptions {

@@ -104,6 +104,7 @@ int qemu(const QemuOptions& options) {
   params.bars = pcie::BarLayout::k32Bit;
   params.host_memory = {&memory};
   params.timing_only = options.machine.timing_only;
+  params.check = options.machine.checks();
   params.trace = instruments.trace();
   params.logger = &instruments.logger();
   Watchdog watchdog(give_up);
@@ -121,7 +122,8 @@ int qemu(const QemuOptions& options) {
   base::Status served;
   const int code = serve_child(
       child, watchdog, [&] { return machine.serve({&guest}); }, [&] { machine.stop(); }, served);
-  return conclude(machine.take_report(), served, code, options.report, instruments);
+  return conclude(machine.take_report(), served, code, options.report, instruments,
+                  options.machine.check == "on");
 }
 
 }  // namespace soma

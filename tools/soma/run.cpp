@@ -56,7 +56,8 @@ int run(const RunOptions& options) {
   base::Status served;
   const int code = serve_child(
       child, watchdog, [&] { return machine.serve(); }, [&] { machine.stop(); }, served);
-  return conclude(machine.take_report(), served, code, options.report, (*session)->instruments());
+  return conclude(machine.take_report(), served, code, options.report, (*session)->instruments(),
+                  options.machine.check == "on");
 }
 
 }  // namespace soma

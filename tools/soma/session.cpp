@@ -46,9 +46,10 @@ base::Result<std::unique_ptr<Session>> Session::create(const MachineOptions& opt
                             options.vcd,
                             options.watch,
                             {},
-                            options.profile};
+                            options.profile,
+                            options.checks()};
   // Runtimes say here which lines of source their programs come from: below it, by node.
-  if (options.profile || !options.trace.empty()) {
+  if (options.profile || options.checks() || !options.trace.empty()) {
     params.inspect = session->directory() + kInspect;
     base::Status made = make_directories(params.inspect, params.platform.nodes.size());
     if (!made) return made.error();

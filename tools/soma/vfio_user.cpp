@@ -191,7 +191,8 @@ int serve(sim::AttachedMachine& machine, const VfioUserOptions& options, const L
   const base::Status served = machine.serve(hosts);
   signals.end();
   front_ends.clear();  // nobody may come any more
-  return conclude(machine.take_report(), served, 0, options.report, instruments);
+  return conclude(machine.take_report(), served, 0, options.report, instruments,
+                  options.machine.check == "on");
 }
 
 }  // namespace
@@ -215,6 +216,7 @@ int vfio_user(const VfioUserOptions& options) {
   params.revision = *revision;
   params.host_memory = memories.all();
   params.timing_only = options.machine.timing_only;
+  params.check = options.machine.checks();
   params.trace = instruments.trace();
   params.logger = &instruments.logger();
   auto machine = sim::AttachedMachine::create(std::move(params));
