@@ -106,12 +106,14 @@ class Execution:
         data = [sorted(filter(mine, own)) for own in self.packets("copy").values()]
         data = [own for own in data if own]
         first, last = min(own[0][0] for own in data), max(own[-1][1] for own in data)
+        if part == "all":
+            return last - first
         trigger = max(begin for begin, _ in self.engine("sp", "WRITE") if begin < first)
         if part == "engine":
             signals = [list(filter(mine, own)) for own in self.packets("signal").values()]
             signal = statistics.median(end - begin for own in signals for begin, end in own)
             return statistics.median(own[-1][1] - own[0][0] for own in data) + signal
-        return {"all": last - first, "lead": first - trigger, "whole": activate[0] - trigger,
+        return {"lead": first - trigger, "whole": activate[0] - trigger,
                 "tail": activate[0] - last - self.first_byte}[part]
 
 

@@ -56,48 +56,59 @@ bool DescriptorGenerator::ready(uint32_t queue, uint64_t most) const {
   return true;
 }
 
-bool DescriptorGenerator::put(const Pending& pending) {
-  const GeneratedTransfer& transfer = pending.transfer;
-  // The receiving side first (spec/hw-registers.md 0.2 rule 7).
-  std::array<std::array<RingState, contract::kDmaPerNc>, 2> rings;
-  const auto list = [&](uint32_t e, bool receive) -> const std::vector<Descriptor>& {
-    return receive ? transfer.rings[e].s2m : transfer.rings[e].m2s;
-  };
+bool DescriptorGenerator::fits(const GeneratedTransfer& transfer) const {
   for (uint32_t e = 0; e < contract::kDmaPerNc; ++e) {
     for (const bool receive : {true, false}) {
       const auto ring = ring_state(registers(transfer.queue, e, receive));
-      if (!ring || ring->free < list(e, receive).size()) return false;
-      rings[receive ? 1 : 0][e] = *ring;
-    }
-  }
-  const auto acts = checker_ != nullptr ? check::Checker::Acting(*checker_, pending.release)
-                                        : check::Checker::Acting();
-  for (uint32_t e = 0; e < contract::kDmaPerNc; ++e) {
-    for (const bool receive : {true, false}) {
-      RingState& ring = rings[receive ? 1 : 0][e];
-      for (Descriptor d : list(e, receive)) {
-        d.w0 |= ring.id << desc::kRingIdShift;
-        uint8_t bytes[sizeof d];
-        base::store(bytes, d);
-        fabric_.write(ring.base + uint64_t{ring.index} * sizeof d, {bytes, sizeof bytes});
-        if (++ring.index < ring.length) continue;
-        ring.index = 0;
-        ring.id = (ring.id + 1) & 3;
-      }
-      fabric_.write32(registers(transfer.queue, e, receive) + udma::kM2sQTailInc,
-                      static_cast<uint32_t>(list(e, receive).size()));
+      if (!ring || ring->free < transfer.rings[e].list(receive).size()) return false;
     }
   }
   return true;
 }
 
-base::Ps DescriptorGenerator::submit(GeneratedTransfer transfer, base::Ps at,
+// The receiving side first (spec/hw-registers.md 0.2 rule 7).
+void DescriptorGenerator::put(const Pending& pending, uint32_t e) {
+  const GeneratedTransfer& transfer = pending.transfer;
+  const auto acts = checker_ != nullptr ? check::Checker::Acting(*checker_, pending.release)
+                                        : check::Checker::Acting();
+  for (const bool receive : {true, false}) {
+    const uint64_t at = registers(transfer.queue, e, receive);
+    auto ring = ring_state(at);
+    if (!ring) return;  // somebody has reset the queue meanwhile
+    const std::vector<Descriptor>& list = transfer.rings[e].list(receive);
+    for (Descriptor d : list) {
+      d.w0 |= ring->id << desc::kRingIdShift;
+      uint8_t bytes[sizeof d];
+      base::store(bytes, d);
+      fabric_.write(ring->base + uint64_t{ring->index} * sizeof d, {bytes, sizeof bytes});
+      if (++ring->index < ring->length) continue;
+      ring->index = 0;
+      ring->id = (ring->id + 1) & 3;
+    }
+    fabric_.write32(at + udma::kM2sQTailInc, static_cast<uint32_t>(list.size()));
+  }
+}
+
+base::Ps DescriptorGenerator::submit(GeneratedTransfer transfer, base::Ps at, base::Ps each,
                                      check::Release release) {
   base::Ps& next = next_[transfer.queue];
-  const base::Ps when = std::max(at, next);
+  const base::Ps when = std::max(at, next) + each * transfer.rings[0].pairs;
   next = when + timing_.dma_t0;
-  pending_.push_back({std::move(transfer), when, std::move(release)});
+  pending_.push_back({std::move(transfer), when, each, 0, std::move(release)});
   return when;
+}
+
+bool DescriptorGenerator::put_due(Pending* p, base::Ps now) {
+  if (p->ring == 0 && !fits(p->transfer)) {
+    p->at = now + timing_.dma_t0;
+    return false;
+  }
+  while (p->at <= now) {
+    put(*p, p->ring);
+    if (++p->ring == contract::kDmaPerNc) return true;
+    p->at += p->each * p->transfer.rings[p->ring].pairs;
+  }
+  return false;
 }
 
 std::optional<base::Ps> DescriptorGenerator::advance(base::Ps now) {
@@ -106,12 +117,9 @@ std::optional<base::Ps> DescriptorGenerator::advance(base::Ps now) {
   for (size_t i = 0; i < pending_.size();) {
     Pending& p = pending_[i];
     bool& hold = held[p.transfer.queue];
-    if (!hold && p.at <= now) {
-      if (put(p)) {
-        pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(i));
-        continue;
-      }
-      p.at = now + timing_.dma_t0;
+    if (!hold && p.at <= now && put_due(&p, now)) {
+      pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(i));
+      continue;
     }
     hold = true;
     again = std::min(again.value_or(p.at), std::max(p.at, now));

@@ -4,7 +4,9 @@
 //
 // Model: the block learns a ring from the queue's registers and writes behind its tail. Transfers
 // of one queue are dma.t0_ns apart or more; one that does not fit waits for the engines, and looks
-// again after that time. Exact: descriptors, order per queue. Approximate: times.
+// again after that time. GpSimd makes the descriptors of one ring after those of another and rings
+// each doorbell when they are there; a hardware block rings all at once. Exact: descriptors, order
+// per queue. Approximate: times.
 #pragma once
 
 #include <array>
@@ -36,8 +38,9 @@ class DescriptorGenerator {
 
   // Whether the queue's rings are set up and have room for `most` descriptors of each direction.
   bool ready(uint32_t queue, uint64_t most) const;
-  // Returns when the doorbells ring, `at` at the earliest; they are whose `release` this is.
-  base::Ps submit(GeneratedTransfer transfer, base::Ps at, check::Release release);
+  // The first descriptors are begun `at`, or later; `each` is the time that a pair of them takes;
+  // the doorbells are whose `release` this is. Returns when to call advance().
+  base::Ps submit(GeneratedTransfer transfer, base::Ps at, base::Ps each, check::Release release);
   // Puts what is due by `now` into the rings; when to call again, if there is more.
   std::optional<base::Ps> advance(base::Ps now);
   void reset();
@@ -45,14 +48,18 @@ class DescriptorGenerator {
  private:
   struct Pending {
     GeneratedTransfer transfer;
-    base::Ps at;
+    base::Ps at;        // of the next doorbell
+    base::Ps each;      // pair of descriptors
+    uint32_t ring = 0;  // the next one
     check::Release release;
   };
   struct RingState;
   uint64_t registers(uint32_t queue, uint32_t e, bool receive) const;
   std::optional<RingState> ring_state(uint64_t registers) const;
-  // False, without effect, if it does not fit.
-  bool put(const Pending& pending);
+  bool fits(const GeneratedTransfer& transfer) const;
+  void put(const Pending& pending, uint32_t e);
+  // What is due; whether all of it has been put.
+  bool put_due(Pending* p, base::Ps now);
 
   Fabric& fabric_;
   const TimingParams& timing_;

@@ -224,6 +224,7 @@ std::optional<GenerationFault> TransferGenerator::copy(const Work& work,
       computes ? emitter.compute(pieces[i]) : emitter.copy(pieces[i]);
     }
     emitter.close();
+    out->rings[e].pairs = end - begin;
   }
   out->pairs = pieces.size();
   return std::nullopt;
@@ -309,6 +310,7 @@ class TransferGenerator::Turn {
       if (!generator_.inside(work_, 0, work_.dst, to, uint64_t{rows} * size_, 0, &fault_)) return;
       packet.s2m.push_back(desc::rx(work_.dst.base + static_cast<uint64_t>(to), rows * size_, 0));
     }
+    packet.pairs = rows;
     out_.pairs += rows;
     packets_.push_back(std::move(packet));
   }
@@ -320,6 +322,7 @@ class TransferGenerator::Turn {
            ++i) {
         ring.m2s.insert(ring.m2s.end(), packets_[i].m2s.begin(), packets_[i].m2s.end());
         ring.s2m.insert(ring.s2m.end(), packets_[i].s2m.begin(), packets_[i].s2m.end());
+        ring.pairs += packets_[i].pairs;
       }
     }
   }

@@ -22,11 +22,14 @@ namespace hw {
 struct GeneratedRing {
   std::vector<contract::Descriptor> m2s;
   std::vector<contract::Descriptor> s2m;
+  uint64_t pairs = 0;  // without completions: what generating them costs
+
+  const std::vector<contract::Descriptor>& list(bool receive) const { return receive ? s2m : m2s; }
 };
 
 struct GeneratedTransfer {
   uint32_t queue = 0;
-  uint64_t pairs = 0;  // of descriptors, without completions: what generating them costs
+  uint64_t pairs = 0;  // of all rings
   bool placed = true;  // timing-only: its index has been computed
   std::array<GeneratedRing, contract::kDmaPerNc> rings;
 };

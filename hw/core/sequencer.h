@@ -136,7 +136,7 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   void begin_generation();
   void begin_control(base::Ps time);
   bool generates_next() const;
-  void submit();
+  void submit(base::Ps at, base::Ps each);
   void submit_generated();
   void finish();
   void execute_control();

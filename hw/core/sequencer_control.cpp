@@ -220,7 +220,10 @@ void Sequencer::execute_control() {
     case Opcode::kDmaIndirect:
     case Opcode::kDmaTranspose:
     case Opcode::kDmaGatherTranspose:
-      return submit();
+      if (contract::dge::transfer_of(current_).mode == isa::DgeMode::kHwdge) {
+        submit(context_.queue.now(), 0);
+      }
+      return;
     // NOP, DRAIN, HALT, EVENT_SEMAPHORE: their wait and updates are all. LOAD_ACT_FUNC_SET has
     // taken its time; nothing depends on hints and modes.
     default:

@@ -52,19 +52,22 @@ void Sequencer::begin_generation() {
   ++context_.counters.generated_transfers;
   context_.counters.generated_descriptors += generated_.pairs;
   if (software) {
-    return begin_control(
-        timing_.cycles(params.dma_swdge_start_cycles + params.dma_swdge_cycles * generated_.pairs));
+    const base::Ps start = timing_.cycles(params.dma_swdge_start_cycles);
+    const base::Ps each = timing_.cycles(params.dma_swdge_cycles);
+    const base::Ps time =
+        timing_.cycles(params.dma_swdge_start_cycles + params.dma_swdge_cycles * generated_.pairs);
+    submit(now + start, each);
+    return begin_control(time);
   }
   dge_.occupy(now + params.seq_write + params.dma_hwdge);
   begin_control(params.seq_write);
 }
 
 // The doorbells are those of the instruction, also when the block rings them later.
-void Sequencer::submit() {
+void Sequencer::submit(base::Ps at, base::Ps each) {
   check::Release release;
   if (checks_ != nullptr) release = checks_->at_doorbell(generated_.placed);
-  const base::Ps now = context_.queue.now();
-  schedule(dge_.submit(std::move(generated_), now, std::move(release)), kGenerated);
+  schedule(dge_.submit(std::move(generated_), at, each, std::move(release)), kGenerated);
 }
 
 void Sequencer::submit_generated() {

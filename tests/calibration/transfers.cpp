@@ -41,6 +41,32 @@ void stream(Kernel& k, const Sizes& sizes) {
   }
 }
 
+// COUNT loads of 128 partitions with BYTES each, whose descriptors hardware generates.
+void generated_stream(Kernel& k, const Sizes& sizes) {
+  const int64_t columns = sizes[0] / 4;
+  const int64_t rows = sizes[1] * kPartitions;
+  const View x = k.input("x", kFloat, {rows, columns});
+  const int64_t fit = k.capacity(kernel::Space::kSbuf) / sizes[0];
+  const auto depth = static_cast<size_t>(std::min<int64_t>(fit, 16));
+  kernel::Ring tiles = k.ring(depth, {kPartitions, columns}, kFloat, "tile");
+  kernel::Transfer how;
+  how.generate = kernel::Generate::kHardware;
+  for (int64_t row = 0; row < rows; row += kPartitions) {
+    k.dma_copy(tiles.next(), x.slice(0, row, kPartitions), how);
+  }
+}
+
+// [partitions, elements] of bfloat16, by descriptors that GpSimd generates.
+void generated_load(Kernel& k, const Sizes& sizes) {
+  const auto type = kernel::DType::kBfloat16;
+  const View x = k.input("x", type, {sizes[0], sizes[1]});
+  const kernel::Tile tile = k.sbuf({sizes[0], sizes[1]}, type, "tile");
+  kernel::Transfer how;
+  how.generate = kernel::Generate::kSoftware;
+  k.dma_copy(tile, x, how);
+  k.activation(tile, tile, {kernel::Function::kCopy});
+}
+
 // COUNT separate elements of 4 bytes.
 void storm(Kernel& k, const Sizes& sizes) {
   const int64_t columns = (sizes[0] + kPartitions - 1) / kPartitions;
@@ -78,6 +104,8 @@ std::vector<Case> transfer_cases() {
   return {{"one_engine", "partitions elements", load_activate_store, 1},
           {"all_engines", "partitions elements", load_activate_store},
           {"stream", "write bytes count", stream},
+          {"generated_stream", "bytes count", generated_stream},
+          {"generated_load", "partitions elements", generated_load},
           {"storm", "count", storm},
           {"vector_add", "elements partitions columns", vector_add}};
 }
