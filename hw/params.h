@@ -64,6 +64,7 @@ struct TimingParams {
   // Sequencers and synchronisation (spec/timing.md 2).
   uint64_t seq_alu_cycles = 10;             // seq.alu_cycles, A
   uint64_t seq_load_sbuf_cycles = 64;       // seq.load_sbuf_cycles, A
+  base::Ps seq_load_hbm = base::ns(1300);   // seq.load_hbm_ns, A
   base::Ps seq_fetch = 0;                   // seq.fetch_ns, A: nothing published
   base::Ps seq_write = base::ns(50);        // seq.write_ns, A
   base::Ps sem_complete = base::ns(12);     // sem.complete_to_visible_ns, M

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "arch/contract/dge.h"
 #include "neff_loader/status.h"
 
 namespace neff::text {
@@ -224,8 +225,8 @@ bool parse_pattern(std::string_view s, uint8_t* at) {
   return true;
 }
 
-// "fp32@t3:1024+r5*2048[4,512][128,16]", or "fp32@sbuf:0[4,262144][64,128]": a tensor of the DGE
-// table, or SBUF; steps in bytes.
+// "fp32@t3:1024+r5*2048[4,512][128,16]", "fp32@arg0:0[4][16]" or "fp32@sbuf:0[4,262144][64,128]": a
+// tensor of the DGE table, of the argument table, or SBUF; steps in bytes.
 bool parse_side(std::string_view s, uint8_t* at) {
   const size_t sign = s.find('@');
   const size_t colon = s.find(':');
@@ -244,8 +245,12 @@ bool parse_side(std::string_view s, uint8_t* at) {
   std::string_view offset = s.substr(colon + 1, bracket - colon - 1);
   uint64_t n = 0;
   side.entry = isa::kSbufEntry;
-  if (place != "sbuf") {
-    if (place.substr(0, 1) != "t" || !parse_unsigned(place.substr(1), isa::kSbufEntry - 1, &n)) {
+  if (place.substr(0, 3) == "arg") {
+    if (!parse_unsigned(place.substr(3), contract::dge::kMostArguments - 1, &n)) return false;
+    side.entry = static_cast<uint16_t>(isa::kFirstArgument + n);
+  } else if (place != "sbuf") {
+    if (place.substr(0, 1) != "t" ||
+        !parse_unsigned(place.substr(1), contract::dge::kMostEntries - 1, &n)) {
       return false;
     }
     side.entry = static_cast<uint16_t>(n);

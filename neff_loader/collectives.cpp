@@ -21,7 +21,21 @@ std::string where_of(const EngineProgram& p, uint32_t pc) {
   return p.instr_file + " record " + std::to_string(pc);
 }
 
-// The queue set of a transfer that the engine generates itself, and the tensors in the DGE table.
+// Tensors in the DGE table. Those among arguments depend on who calls: find_flow() looks at them.
+void check_tensors(const Context& c, const Subgraph& sg, const EngineProgram& p,
+                   const ProgramStep& step) {
+  const Variable* table = sg.dge_table();
+  const size_t entries = table == nullptr ? 0 : table->table_var_ids.size();
+  for (const isa::SideOperand* side : contract::dge::sides_of(step.instruction)) {
+    if (side == nullptr || side->entry >= isa::kFirstArgument || side->entry < entries) continue;
+    c.report.fail("E-20", where_of(p, step.pc),
+                  std::string(isa::find_op(step.instruction.opcode)->name) + " names tensor " +
+                      std::to_string(side->entry) + " of a dge-table of " +
+                      std::to_string(entries));
+  }
+}
+
+// The queue set of a transfer that the engine generates itself.
 void check_generated(const Context& c, const Subgraph& sg, const EngineProgram& p,
                      const ProgramStep& step) {
   const contract::dge::Transfer t = contract::dge::transfer_of(step.instruction);
@@ -39,14 +53,6 @@ void check_generated(const Context& c, const Subgraph& sg, const EngineProgram& 
                          "queue set " + name + " has " + std::to_string(set->num_queues) +
                              " queues; descriptors are generated for " +
                              std::to_string(contract::kDmaPerNc));
-  }
-  const Variable* table = sg.dge_table();
-  const size_t entries = table == nullptr ? 0 : table->table_var_ids.size();
-  for (const isa::SideOperand* side : {t.src, t.dst}) {
-    if (side->entry == isa::kSbufEntry || side->entry < entries) continue;
-    c.report.fail("E-20", where,
-                  "transfer names tensor " + std::to_string(side->entry) + " of a dge-table of " +
-                      std::to_string(entries));
   }
 }
 
@@ -344,11 +350,12 @@ const RankList* ReplicaGroups::list_of(uint32_t rank) const {
 
 void check_references(const Context& c, Subgraph* sg) {
   for (EngineProgram& p : sg->programs) {
-    auto flow = find_flow(p, sg->queues);
+    auto flow = find_flow(p, sg->queues, sg->variables);
     if (!flow) return c.report.fail(flow.error());
     p.flow = std::move(*flow);
     for (const ProgramStep& step : p.steps) {
       if (contract::dge::generates(step.instruction.opcode)) check_generated(c, *sg, p, step);
+      check_tensors(c, *sg, p, step);
       if (step.instruction.opcode == Opcode::kPseudoTriggerCollective2)
         add_collective(c, p, step, sg);
       if (!c.report.ok()) return;

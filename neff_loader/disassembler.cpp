@@ -153,8 +153,11 @@ std::string side_text(const uint8_t* at) {
     counts += (i == 0 ? "" : ",") + std::to_string(s.count[i]);
   }
   const bool dynamic = s.offset_register != isa::kNoRegister;
-  return enum_name(isa::kDataTypeShortInfo, static_cast<uint8_t>(s.dtype)) + "@" +
-         (s.entry == isa::kSbufEntry ? "sbuf" : "t" + number(s.entry)) + ":" + number(s.offset) +
+  std::string place = "sbuf";
+  if (s.entry < isa::kFirstArgument) place = "t" + number(s.entry);
+  if (isa::is_argument(s)) place = "arg" + number(s.entry - isa::kFirstArgument);
+  return enum_name(isa::kDataTypeShortInfo, static_cast<uint8_t>(s.dtype)) + "@" + place + ":" +
+         number(s.offset) +
          (dynamic ? "+r" + number(s.offset_register) + "*" + number(s.scale) : "") + "[" + steps +
          "][" + counts + "]";
 }

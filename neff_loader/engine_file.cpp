@@ -113,6 +113,10 @@ void check_placement(const Context& c, const std::string& where, const Instructi
         "WRITE holds a device address, which a file may not (R-25), but in the region for "
         "attached blocks");
   }
+  if (in.opcode == Opcode::kBranchLink && in.operands.branch_link.entries != 0) {
+    c.report.fail("B-03", where,
+                  "BRANCH_LINK holds the device address of a table, which a file may not (R-25)");
+  }
   for (const isa::TensorUse& use : isa::tensors_of(in)) {
     if (!operand_inside(*use.tensor, core_version)) {
       c.report.fail("B-03", where, std::string(op.name) + ": an operand leaves its partition");
@@ -227,6 +231,15 @@ const DmaBlock* EngineProgram::find_block(std::string_view function, std::string
     if (b.id == id && b.key == key && b.function == function) return &b;
   }
   return nullptr;
+}
+
+uint32_t EngineProgram::argument_table(const ProgramStep& call) const {
+  const isa::Call& operands = call.instruction.operands.call;
+  if (operands.args_table_var_id != 0) return operands.args_table_var_id;
+  const auto f = std::find_if(functions.begin(), functions.end(), [&](const Function& known) {
+    return known.name == symbol(operands.name);
+  });
+  return f == functions.end() ? 0 : f->args_var_id;
 }
 
 const DmaBlock* EngineProgram::triggered_block(const ProgramStep& step) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "arch/contract/dge.h"
 #include "arch/contract/isa.h"
 #include "neff_loader/status.h"
 
@@ -34,15 +35,16 @@ int64_t branch_target(const ProgramStep& step) {
 // records of the region that they are in.
 class FlowFinder {
  public:
-  FlowFinder(const EngineProgram& p, const std::vector<QueueSet>& queues)
-      : program_(p), queues_(queues) {}
+  FlowFinder(const EngineProgram& p, const std::vector<QueueSet>& queues,
+             const std::vector<Variable>& variables)
+      : program_(p), queues_(queues), variables_(variables) {}
 
   base::Result<std::vector<FlowStep>> run() {
     if (base::Status s = find_regions(); !s.ok()) return s.error();
     if (base::Status s = check_borders(); !s.ok()) return s.error();
     if (base::Status s = check_depth(kEntry, 0); !s.ok()) return s.error();
     mark_repeated();
-    if (base::Status s = walk(kEntry, false); !s.ok()) return s.error();
+    if (base::Status s = walk(kEntry, 0, false); !s.ok()) return s.error();
     if (base::Status s = check_reached(); !s.ok()) return s.error();
     return std::move(out_);
   }
@@ -53,6 +55,8 @@ class FlowFinder {
     std::vector<uint32_t> steps;  // that matter here: triggers, collectives, calls, switches
     uint32_t height = 0;          // levels of calls below it, once known
     bool known = false;
+    uint32_t arguments = 0;    // that it needs
+    uint32_t argument_pc = 0;  // who needs the last one
   };
 
   base::Status fail(const char* rule, uint32_t pc, const std::string& what,
@@ -87,6 +91,7 @@ class FlowFinder {
     of_step_.reserve(program_.steps.size());
     for (uint32_t i = 0; i < program_.steps.size(); ++i) {
       of_step_.push_back(region_at(program_.steps[i].pc));
+      count_arguments(program_.steps[i], &regions_[of_step_.back()]);
       switch (program_.steps[i].instruction.opcode) {
         case Opcode::kCall:
         case Opcode::kSwitchQueueInstance:
@@ -99,6 +104,16 @@ class FlowFinder {
       }
     }
     return {};
+  }
+
+  static void count_arguments(const ProgramStep& step, Region* region) {
+    for (const contract::isa::SideOperand* side : contract::dge::sides_of(step.instruction)) {
+      if (side == nullptr || !contract::isa::is_argument(*side)) continue;
+      const uint32_t needed = side->entry - contract::isa::kFirstArgument + 1u;
+      if (needed <= region->arguments) continue;
+      region->arguments = needed;
+      region->argument_pc = step.pc;
+    }
   }
 
   uint32_t region_at(int64_t pc) const {
@@ -185,21 +200,29 @@ class FlowFinder {
     }
   }
 
-  base::Status walk(uint32_t region, bool repeated) {
-    for (const uint32_t i : regions_[region].steps) {
+  // `arguments`: entries of the table that is the region's now.
+  base::Status walk(uint32_t index, uint32_t arguments, bool repeated) {
+    const Region& region = regions_[index];
+    if (region.arguments > arguments) {
+      return fail("E-20", region.argument_pc,
+                  "argument " + std::to_string(region.arguments - 1) + " of " +
+                      std::to_string(arguments) + " is named");
+    }
+    for (const uint32_t i : region.steps) {
       if (++visited_ > kMaxFlow) {
         return violation("R-01", program_.instr_file, "calls make more than 2^20 triggers",
                          status::kResource);
       }
-      if (base::Status s = visit(i, program_.steps[i], repeated || repeated_[i]); !s.ok()) return s;
+      const bool again = repeated || repeated_[i];
+      if (base::Status s = visit(i, program_.steps[i], arguments, again); !s.ok()) return s;
     }
     return {};
   }
 
-  base::Status visit(uint32_t i, const ProgramStep& step, bool repeated) {
+  base::Status visit(uint32_t i, const ProgramStep& step, uint32_t arguments, bool repeated) {
     switch (step.instruction.opcode) {
       case Opcode::kCall:
-        return walk(callee_.at(step.pc), repeated);
+        return call(step, arguments, repeated);
       case Opcode::kSwitchQueueInstance:
         return switch_instance(step, repeated);
       case Opcode::kPseudoDmaTrigger:
@@ -208,6 +231,21 @@ class FlowFinder {
         out_.push_back({i, kNone, repeated});
         return {};
     }
+  }
+
+  base::Status call(const ProgramStep& step, uint32_t arguments, bool repeated) {
+    if (const uint32_t id = program_.argument_table(step); id != 0) {
+      const auto table = std::find_if(variables_.begin(), variables_.end(), [&](const Variable& v) {
+        return v.var_id == id && v.type == VariableType::kDgeTable;
+      });
+      if (table == variables_.end()) {
+        return fail("B-04", step.pc,
+                    "CALL with variable " + std::to_string(id) +
+                        ", which is no dge-table, as its arguments");
+      }
+      arguments = static_cast<uint32_t>(table->table_var_ids.size());
+    }
+    return walk(callee_.at(step.pc), arguments, repeated);
   }
 
   // Nothing is made at load for what only a function starts that no execution reaches.
@@ -272,6 +310,7 @@ class FlowFinder {
 
   const EngineProgram& program_;
   const std::vector<QueueSet>& queues_;
+  const std::vector<Variable>& variables_;
   std::vector<Region> regions_;
   std::map<int64_t, uint32_t> by_entry_;       // first record -> region
   std::map<uint32_t, uint32_t> callee_;        // record of a CALL -> region
@@ -285,8 +324,9 @@ class FlowFinder {
 }  // namespace
 
 base::Result<std::vector<FlowStep>> find_flow(const EngineProgram& program,
-                                              const std::vector<QueueSet>& queues) {
-  return FlowFinder(program, queues).run();
+                                              const std::vector<QueueSet>& queues,
+                                              const std::vector<Variable>& variables) {
+  return FlowFinder(program, queues, variables).run();
 }
 
 }  // namespace neff

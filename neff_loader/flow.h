@@ -13,8 +13,10 @@ namespace neff {
 // Triggers and collectives as they run, calls included. What is in a loop, behind a branch or
 // behind a HALT or RETURN stands once, as repeated. Rules E-20 and B-04, the latter for functions
 // that CALL names: they exist, control flow neither enters nor leaves them but by CALL and RETURN,
-// and calls nest at most as deep as the sequencer's stack, so none calls itself.
+// and calls nest at most as deep as the sequencer's stack, so none calls itself. E-20 also for
+// arguments that a table of arguments among `variables` does not have, on any way to the function.
 base::Result<std::vector<FlowStep>> find_flow(const EngineProgram& program,
-                                              const std::vector<QueueSet>& queues);
+                                              const std::vector<QueueSet>& queues,
+                                              const std::vector<Variable>& variables = {});
 
 }  // namespace neff

@@ -184,6 +184,8 @@ struct EngineProgram {
   const DmaBlock* triggered_block(const ProgramStep& step) const;
   const DmaBlock* find_block(std::string_view function, std::string_view queue_or_instance,
                              int64_t id) const;
+  // Variable whose tensors are the arguments of a CALL; 0: those of its caller.
+  uint32_t argument_table(const ProgramStep& call) const;
   // Name of the function that holds this record, "" outside of all.
   std::string_view function_at(uint32_t pc) const;
 };

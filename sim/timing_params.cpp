@@ -84,6 +84,7 @@ hw::TimingParams timing_params(const config::Timing& timing) {
   params.dve_mx_speedup = timing.integer("dve.mx_speedup");
   params.pe_fp32_onezero_factor = timing.integer("pe.fp32_onezero_factor");
   params.seq_load_sbuf_cycles = timing.integer("seq.load_sbuf_cycles");
+  params.seq_load_hbm = timing.ps("seq.load_hbm_ns");
   params.pool_rsqrt_cycles = timing.integer("pool.rsqrt_cycles");
 
   params.cc_trigger = timing.ps("cc.trigger_ns");

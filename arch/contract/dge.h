@@ -2,14 +2,18 @@
 // in common. Source of truth: spec/engine-isa.md 8, spec/neff.md 3.12; docs/hardware-contract.md 3.
 #pragma once
 
+#include <array>
+
 #include "arch/contract/descriptor.h"
 #include "contract/isa_types.h"
 
 namespace contract::dge {
 
-// The DGE table in device memory (spec/neff.md 3.12): a u64 device address, a u64 size in bytes.
+// The DGE table and argument tables in device memory (spec/neff.md 3.12): a u64 device address, a
+// u64 size in bytes.
 constexpr uint64_t kEntryBytes = 16;
-constexpr uint32_t kMostEntries = isa::kSbufEntry;  // numbers below it
+constexpr uint32_t kMostEntries = isa::kFirstArgument;
+constexpr uint32_t kMostArguments = isa::kSbufEntry - isa::kFirstArgument;
 // A larger run is cut: the packet of arbitration between rings (spec/timing.md 5).
 constexpr uint32_t kPieceBytes = 4096;
 // Elements in a row of a transposing packet: it writes blocks of [partitions, 16]
@@ -40,6 +44,17 @@ struct Transfer {
 constexpr bool generates(isa::Opcode opcode) {
   return opcode == isa::Opcode::kDmaMemcpy || opcode == isa::Opcode::kDmaIndirect ||
          opcode == isa::Opcode::kDmaTranspose || opcode == isa::Opcode::kDmaGatherTranspose;
+}
+
+// The tensor whose element a register is loaded from or stored to; null: another instruction.
+inline const isa::SideOperand* cell_of(const isa::Instruction& in) {
+  if (in.opcode == isa::Opcode::kTensorLoad) return &in.operands.tensor_load.src;
+  if (in.opcode == isa::Opcode::kTensorStore) return &in.operands.tensor_store.dst;
+  return nullptr;
+}
+constexpr bool uses_tables(isa::Opcode opcode) {
+  return generates(opcode) || opcode == isa::Opcode::kTensorLoad ||
+         opcode == isa::Opcode::kTensorStore;
 }
 
 namespace detail {
@@ -103,6 +118,13 @@ inline void set_semaphore(isa::Instruction* in, uint8_t semaphore) {
   if (in->opcode == isa::Opcode::kDmaIndirect) o.dma_indirect.semaphore = semaphore;
   if (in->opcode == isa::Opcode::kDmaTranspose) o.dma_transpose.semaphore = semaphore;
   if (in->opcode == isa::Opcode::kDmaGatherTranspose) o.dma_gather_transpose.semaphore = semaphore;
+}
+
+// The sides of an instruction that uses tables, null where it has none.
+inline std::array<const isa::SideOperand*, 2> sides_of(const isa::Instruction& in) {
+  if (!generates(in.opcode)) return {cell_of(in), nullptr};
+  const Transfer t = transfer_of(in);
+  return {t.dst, t.src};
 }
 
 // Bytes from the first on that lie without a gap.

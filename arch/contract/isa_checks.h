@@ -401,6 +401,22 @@ constexpr DecodeError check_operands(const RegisterStore& t) {
   return when(is_register_cell(t.dst, t.partitions));
 }
 
+// One element in device memory and the register, or pair of them, that it goes to or comes from.
+constexpr bool is_tensor_cell(const SideOperand& s, uint32_t r) {
+  return s.entry != kSbufEntry && element_count(s) == 1 &&
+         (data_type_bytes(s.dtype) <= 4 || r + 1 < kRegisters);
+}
+constexpr DecodeError check_operands(const TensorLoad& t) {
+  return when(is_tensor_cell(t.src, t.dst));
+}
+constexpr DecodeError check_operands(const TensorStore& t) {
+  return when(is_tensor_cell(t.dst, t.src));
+}
+constexpr DecodeError check_operands(const BranchLink& b) {
+  return when((b.entries != 0) == (b.table != 0) &&
+              b.entries <= uint32_t{kSbufEntry} - kFirstArgument);
+}
+
 // Sides of generated transfers. Elements of the destination have a place each; hardware moves bytes
 // as they are (spec/engine-isa.md 10.1).
 constexpr bool has_places(const SideOperand& dst) {

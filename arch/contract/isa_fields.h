@@ -174,18 +174,24 @@ constexpr uint64_t element_count(const AffineOperand& a) {
 
 // One side of a transfer whose descriptors an engine has made while it runs. Element (i0..i3) lies
 // at base + offset + value of offset_register * scale + sum(step[j] * i[j]), all in bytes;
-// dimension 0 varies fastest. The base is that of an entry of the DGE table (spec/neff.md 3.12), or
-// of the own SBUF, where an offset is partition * tpb::kPartitionStride + byte (spec/neff.md 3.7).
+// dimension 0 varies fastest. The base is that of an entry of the DGE table (spec/neff.md 3.12) or
+// of a function's argument table, or of the own SBUF, where an offset is partition *
+// tpb::kPartitionStride + byte (spec/neff.md 3.7).
 struct SideOperand {
   uint64_t offset;
   DataType dtype;
   uint8_t offset_register;  // kNoRegister: the offset is all
-  uint16_t entry;           // kSbufEntry, or of the table
+  uint16_t entry;           // kSbufEntry, kFirstArgument + number, or of the DGE table
   uint32_t scale;           // bytes per unit of the register; 0 without one
   int32_t step[4];
   uint32_t count[4];  // present dimensions first, 0: absent
 };
 constexpr uint16_t kSbufEntry = 0xFFFF;
+// Of the argument table of the function under way (spec/neff.md 3.10).
+constexpr uint16_t kFirstArgument = 0x8000;
+constexpr bool is_argument(const SideOperand& s) {
+  return s.entry >= kFirstArgument && s.entry != kSbufEntry;
+}
 
 constexpr unsigned rank_of(const SideOperand& s) {
   unsigned n = 0;

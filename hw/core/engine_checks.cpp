@@ -290,12 +290,14 @@ void EngineChecks::cell(const isa::Instruction& instruction, const TensorExtent&
   results_ = std::max(results_, touch(memory, area, by, write, false));
 }
 
-void EngineChecks::stored(uint64_t address, uint32_t size) {
+void EngineChecks::plain(uint64_t address, uint32_t size, bool write) {
   uint64_t offset = 0;
   Memory* memory = core_.fabric.plain(address, &offset);
   auto* tracked = memory != nullptr ? checker().find(memory) : nullptr;
   if (tracked == nullptr) return;
-  checker().write(*tracked, offset, size, {front_agent_, number_, site_}, view());
+  const check::Access by{front_agent_, number_, site_};
+  write ? checker().write(*tracked, offset, size, by, view())
+        : checker().read(*tracked, offset, size, by, view());
 }
 
 void EngineChecks::out_of_bounds(const isa::Instruction& instruction, uint32_t tensor) {

@@ -76,7 +76,9 @@ class EngineChecks {
   // A register load or store.
   void cell(const contract::isa::Instruction& instruction, const TensorExtent& extent);
   void wrote_register(uint32_t number) { register_sites_[number] = site_; }
-  void stored(uint64_t address, uint32_t size);
+  // Device memory, by its address.
+  void read(uint64_t address, uint32_t size) { plain(address, size, false); }
+  void stored(uint64_t address, uint32_t size) { plain(address, size, true); }
   void out_of_bounds(const contract::isa::Instruction& instruction, uint32_t tensor);
 
   // What is over at its @read, at its @complete, and when its sequencer acts.
@@ -93,6 +95,7 @@ class EngineChecks {
     uint8_t opcode = 0;
     uint64_t debug_id = 0;
   };
+  void plain(uint64_t address, uint32_t size, bool write);
   check::Snapshot known();
   uint32_t front_here() const { return engine_ == contract::kPe || ahead_ ? front_ : number_; }
   check::Release release(uint32_t front, uint32_t results);

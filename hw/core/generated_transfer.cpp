@@ -160,8 +160,11 @@ std::optional<GenerationFault> TransferGenerator::place(const isa::SideOperand& 
     out->base = fabric_.address_map().nc(nc_).device + contract::tpb::kSbuf;
   } else {
     uint8_t entry[dge::kEntryBytes];
-    if (side.entry >= params.entries) return bad;
-    const uint64_t at = params.table + side.entry * dge::kEntryBytes;
+    const bool argument = isa::is_argument(side);
+    const Table& table = argument ? params.arguments : params.table;
+    const uint32_t number_there = side.entry - (argument ? isa::kFirstArgument : 0u);
+    if (number_there >= table.entries) return bad;
+    const uint64_t at = table.address + number_there * dge::kEntryBytes;
     if (!fabric_.read(at, {entry, sizeof entry})) {
       return GenerationFault{EngineError::kBusError, static_cast<uint32_t>(at)};
     }
@@ -178,6 +181,21 @@ std::optional<GenerationFault> TransferGenerator::place(const isa::SideOperand& 
   bool aligned = out->offset % bytes == 0;
   for (uint32_t i = 0; i < isa::rank_of(side); ++i) aligned &= side.step[i] % bytes == 0;
   return aligned ? std::nullopt : std::optional(bad);
+}
+
+std::optional<GenerationFault> TransferGenerator::locate(const isa::SideOperand& cell,
+                                                         isa::DgeBounds bounds,
+                                                         const Params& params,
+                                                         std::optional<uint64_t>* address) const {
+  Place there;
+  *address = std::nullopt;
+  if (auto fault = place(cell, 0, params, &there)) return fault;
+  if (there.holds(there.offset, isa::data_type_bytes(cell.dtype), 0)) {
+    *address = there.base + static_cast<uint64_t>(there.offset);
+  } else if (bounds == isa::DgeBounds::kError) {
+    return GenerationFault{EngineError::kOutOfBounds, 0};
+  }
+  return std::nullopt;
 }
 
 bool TransferGenerator::inside(const Work& work, uint32_t number, const Place& place, int64_t at,

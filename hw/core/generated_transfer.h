@@ -41,9 +41,13 @@ struct GenerationFault {
 
 class TransferGenerator {
  public:
-  struct Params {
-    uint64_t table = 0;  // device address of the DGE table
+  struct Table {
+    uint64_t address = 0;  // in device memory
     uint32_t entries = 0;
+  };
+  struct Params {
+    Table table;       // the DGE table
+    Table arguments;   // of the function under way
     uint64_t one = 0;  // device address of a word that holds 1
     const uint32_t* registers = nullptr;
     std::vector<uint32_t> index;  // of the indexed side's rows, in their order
@@ -53,6 +57,11 @@ class TransferGenerator {
   // Nothing but memory is looked at. The tensors' numbers in faults: 0 dst, 1 src.
   std::optional<GenerationFault> generate(const contract::dge::Transfer& transfer,
                                           const Params& params, GeneratedTransfer* out) const;
+  // Device address of a side that is one element in device memory; none: it lies outside, which is
+  // no error here. Its number in faults is 0.
+  std::optional<GenerationFault> locate(const contract::isa::SideOperand& cell,
+                                        contract::isa::DgeBounds bounds, const Params& params,
+                                        std::optional<uint64_t>* address) const;
 
  private:
   // Where the elements of a side lie.

@@ -187,6 +187,7 @@ void Sequencer::reset() {
   pc_ = error_pc_ = error_info_ = 0;
   std::fill(std::begin(registers_), std::end(registers_), 0);
   calls_.clear();
+  arguments_ = {};
   halt_requested_ = false;
   looping_ = false;
   anchor_pc_ = kNowhere;
@@ -430,7 +431,9 @@ CriticalPath Sequencer::path_at(base::Ps end, base::Ps done, base::Ps visible) c
 }
 
 base::Ps Sequencer::control_time() const {
-  const bool posts = current_.opcode == Opcode::kWrite || current_.opcode == Opcode::kNotify;
+  const bool posts = current_.opcode == Opcode::kWrite || current_.opcode == Opcode::kNotify ||
+                     current_.opcode == Opcode::kTensorStore;
+  if (current_.opcode == Opcode::kTensorLoad) return timing_.params().seq_load_hbm;
   if (uses_memory(current_.opcode)) return timing_.cycles(timing_.params().seq_load_sbuf_cycles);
   return posts ? timing_.params().seq_write : timing_.control();
 }

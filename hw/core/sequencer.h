@@ -133,6 +133,9 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   void begin();
   void begin_tensor();
   bool generate();
+  TransferGenerator::Params generator_params() const;
+  void execute_cell();
+  void execute_call();
   void begin_generation();
   void begin_control(base::Ps time);
   bool generates_next() const;
@@ -198,7 +201,12 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   uint32_t error_pc_ = 0;
   uint32_t error_info_ = 0;
   uint32_t registers_[64] = {};
-  std::vector<uint32_t> calls_;  // records to return to, of functions under way
+  struct Call {
+    uint32_t next;                       // record to return to
+    TransferGenerator::Table arguments;  // of the caller
+  };
+  std::vector<Call> calls_;  // of functions under way
+  TransferGenerator::Table arguments_;
 
   contract::isa::Instruction current_{};
   uint32_t next_pc_ = 0;

@@ -207,15 +207,11 @@ void Sequencer::execute_control() {
       }
       return;
     case Opcode::kBranchLink:
-      if (calls_.size() >= isa::kCallLevels) return fail(EngineError::kBadPc, pc_);
-      calls_.push_back(next_pc_);
-      next_pc_ = pc_ + static_cast<uint32_t>(o.branch_link.target);
-      return;
     case Opcode::kReturn:
-      if (calls_.empty()) return fail(EngineError::kBadPc, pc_);
-      next_pc_ = calls_.back();
-      calls_.pop_back();
-      return;
+      return execute_call();
+    case Opcode::kTensorLoad:
+    case Opcode::kTensorStore:
+      return execute_cell();
     case Opcode::kDmaMemcpy:
     case Opcode::kDmaIndirect:
     case Opcode::kDmaTranspose:

@@ -1,4 +1,5 @@
-// Instructions whose descriptors an engine generates (spec/engine-isa.md 8.2).
+// What uses tables of tensors in device memory: instructions whose descriptors an engine generates
+// (spec/engine-isa.md 8.2), registers loaded from tensors, calls with arguments.
 #include <utility>
 
 #include "arch/contract/dge.h"
@@ -10,6 +11,17 @@ namespace hw {
 namespace reg = contract::engine;
 namespace isa = contract::isa;
 using contract::EngineError;
+using isa::Opcode;
+
+TransferGenerator::Params Sequencer::generator_params() const {
+  TransferGenerator::Params params;
+  params.table.address = uint64_t{value(reg::kDgeTableHi)} << 32 | value(reg::kDgeTableLo);
+  params.table.entries = value(reg::kDgeEntries);
+  params.arguments = arguments_;
+  params.one = uint64_t{value(reg::kDgeOneHi)} << 32 | value(reg::kDgeOneLo);
+  params.registers = registers_;
+  return params;
+}
 
 // Makes the descriptors of current_; false if it fails.
 bool Sequencer::generate() {
@@ -18,11 +30,7 @@ bool Sequencer::generate() {
     fail(EngineError::kBadQueue, transfer.queue);
     return false;
   }
-  TransferGenerator::Params params;
-  params.table = uint64_t{value(reg::kDgeTableHi)} << 32 | value(reg::kDgeTableLo);
-  params.entries = value(reg::kDgeEntries);
-  params.one = uint64_t{value(reg::kDgeOneHi)} << 32 | value(reg::kDgeOneLo);
-  params.registers = registers_;
+  TransferGenerator::Params params = generator_params();
   bool known = true;
   if (transfer.index != nullptr &&
       !datapath_.read_index(*transfer.index, cell_.box[0], &params.index, &known)) {
@@ -72,6 +80,64 @@ void Sequencer::submit(base::Ps at, base::Ps each) {
 
 void Sequencer::submit_generated() {
   if (const auto next = dge_.advance(context_.queue.now())) schedule(*next, kGenerated);
+}
+
+// Loads a register, or a pair, from an element in device memory, or stores it there.
+void Sequencer::execute_cell() {
+  const bool load = current_.opcode == Opcode::kTensorLoad;
+  const isa::TensorLoad& to = current_.operands.tensor_load;
+  const isa::TensorStore& from = current_.operands.tensor_store;
+  const isa::SideOperand& cell = load ? to.src : from.dst;
+  std::optional<uint64_t> address;
+  const auto fault =
+      generator_.locate(cell, load ? to.bounds : from.bounds, generator_params(), &address);
+  if (fault) return fail(fault->error, fault->info);
+  if (!address) return;
+  const uint32_t size = isa::data_type_bytes(cell.dtype);
+  if (!load) {
+    if (checks_ != nullptr) checks_->stored(*address, size);
+    const uint32_t high = size == 8 ? registers_[from.src + 1] : 0;
+    return store(*address, registers_[from.src], high, size);
+  }
+  if (checks_ != nullptr) {
+    checks_->read(*address, size);
+    checks_->wrote_register(to.dst);
+    if (size == 8) checks_->wrote_register(to.dst + 1);
+  }
+  uint8_t bytes[8] = {};
+  if (!context_.fabric.read(*address, {bytes, size})) {
+    return fail(EngineError::kBusError, static_cast<uint32_t>(*address));
+  }
+  uint64_t offset = 0;
+  Memory* memory = context_.fabric.plain(*address, &offset);
+  if (memory != nullptr && memory->elided().overlaps(offset, size)) {
+    ++context_.counters.elided_reads;
+  }
+  const auto word = base::load<uint32_t>(bytes);
+  if (cell.dtype == isa::DataType::kInt8) {
+    registers_[to.dst] = static_cast<uint32_t>(static_cast<int8_t>(word));
+  } else if (cell.dtype == isa::DataType::kInt16) {
+    registers_[to.dst] = static_cast<uint32_t>(static_cast<int16_t>(word));
+  } else {
+    registers_[to.dst] = word;
+  }
+  if (size == sizeof bytes) registers_[to.dst + 1] = base::load<uint32_t>(bytes + 4);
+}
+
+// BRANCH_LINK and RETURN.
+void Sequencer::execute_call() {
+  if (current_.opcode == Opcode::kReturn) {
+    if (calls_.empty()) return fail(EngineError::kBadPc, pc_);
+    next_pc_ = calls_.back().next;
+    arguments_ = calls_.back().arguments;
+    calls_.pop_back();
+    return;
+  }
+  const isa::BranchLink& link = current_.operands.branch_link;
+  if (calls_.size() >= isa::kCallLevels) return fail(EngineError::kBadPc, pc_);
+  calls_.push_back({next_pc_, arguments_});
+  next_pc_ = pc_ + static_cast<uint32_t>(link.target);
+  if (link.entries != 0) arguments_ = {link.table, link.entries};
 }
 
 // The next instruction is one for the hardware block of the Scalar engine, and has been fetched.

@@ -284,11 +284,23 @@ base::Status CoreProgram::build_generated_queues(const neff::EngineProgram& prog
   return {};
 }
 
-std::pair<uint64_t, uint32_t> CoreProgram::dge_table() const {
+TensorTable CoreProgram::table_of(const neff::Variable& variable) const {
+  return {variables_[static_cast<size_t>(&variable - subgraph_.variables.data())].base,
+          static_cast<uint32_t>(variable.table_var_ids.size())};
+}
+
+TensorTable CoreProgram::dge_table() const {
   const neff::Variable* table = subgraph_.dge_table();
-  if (table == nullptr) return {0, 0};
-  return {variables_[static_cast<size_t>(table - subgraph_.variables.data())].base,
-          static_cast<uint32_t>(table->table_var_ids.size())};
+  return table == nullptr ? TensorTable() : table_of(*table);
+}
+
+TensorTables CoreProgram::tables() const {
+  TensorTables tables;
+  for (const neff::Variable& variable : subgraph_.variables) {
+    if (variable.type != neff::VariableType::kDgeTable) continue;
+    tables.emplace(variable.var_id, table_of(variable));
+  }
+  return tables;
 }
 
 base::Status CoreProgram::build_queue(const neff::EngineProgram& program, QueueUse* use,
@@ -376,18 +388,19 @@ bool CoreProgram::has_engines() const {
 
 base::Status CoreProgram::build_engines(const Prologue& first) {
   Prologue prologue = first;
+  const TensorTables arguments = tables();
   for (const neff::EngineProgram& program : subgraph_.programs) {
     if (program.steps.empty()) continue;
     auto translated =
-        translate(program, replacements_[static_cast<size_t>(program.engine)], prologue);
+        translate(program, replacements_[static_cast<size_t>(program.engine)], prologue, arguments);
     if (!translated) return translated.error();
     prologue.leader = false;
     EngineImage image;
     image.part = part_;
     image.engine = program.engine;
-    image.generates =
+    image.uses_tables =
         std::any_of(program.steps.begin(), program.steps.end(), [](const neff::ProgramStep& step) {
-          return contract::dge::generates(step.instruction.opcode);
+          return contract::dge::uses_tables(step.instruction.opcode);
         });
     image.program = std::move(*translated);
     const uint64_t bytes = image.program.records.size() * contract::isa::kRecordBytes;

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -41,8 +40,8 @@ struct HardwareQueue {
 };
 
 struct EngineImage {
-  uint32_t part = 0;       // physical core of the logical core
-  bool generates = false;  // descriptors of its own transfers
+  uint32_t part = 0;         // physical core of the logical core
+  bool uses_tables = false;  // of tensors: the engine needs to know where they are
   contract::isa::Engine engine = contract::isa::Engine::kSp;
   Translated program;
   DeviceBuffer memory;
@@ -58,8 +57,8 @@ class CoreProgram {
   const std::vector<VariableAddress>& variables() const { return variables_; }
   const std::vector<EngineImage>& engines() const { return engines_; }
   const std::vector<HardwareQueue>& queues() const { return queues_; }
-  // Device address of the DGE table and its entries; 0, 0: there is none.
-  std::pair<uint64_t, uint32_t> dge_table() const;
+  // Empty: there is none.
+  TensorTable dge_table() const;
   // Semaphores and events that the programs use and that are zero before an execution.
   std::vector<uint8_t>& semaphores() { return semaphores_; }
   const std::vector<uint8_t>& semaphores() const { return semaphores_; }
@@ -89,6 +88,8 @@ class CoreProgram {
   base::Status build_generated_queues(const neff::EngineProgram& program, uint32_t last_queue);
   base::Status build_queue(const neff::EngineProgram& program, QueueUse* use, uint32_t last_queue);
   DmaContext dma_context() const;
+  TensorTable table_of(const neff::Variable& variable) const;
+  TensorTables tables() const;
   void collect_signals();
 
   Core& core_;

@@ -236,14 +236,14 @@ base::Status LoadedProgram::activate() {
       writes.push_back({core_.engine_register(image->part, engine, contract::engine::kRoundingSeed),
                         rounding_seed_});
     }
-    if (!image->generates) continue;
-    const auto [table, entries] = parts_[image->part]->dge_table();
+    if (!image->uses_tables) continue;
+    const TensorTable table = parts_[image->part]->dge_table();
     const uint64_t one = core_.one_word();
     namespace reg = contract::engine;
     const std::pair<uint32_t, uint32_t> generator[] = {
-        {reg::kDgeTableLo, static_cast<uint32_t>(table)},
-        {reg::kDgeTableHi, static_cast<uint32_t>(table >> 32)},
-        {reg::kDgeEntries, entries},
+        {reg::kDgeTableLo, static_cast<uint32_t>(table.address)},
+        {reg::kDgeTableHi, static_cast<uint32_t>(table.address >> 32)},
+        {reg::kDgeEntries, table.entries},
         {reg::kDgeOneLo, static_cast<uint32_t>(one)},
         {reg::kDgeOneHi, static_cast<uint32_t>(one >> 32)}};
     for (const auto& [offset, value] : generator) {

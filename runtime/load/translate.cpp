@@ -28,8 +28,9 @@ Instruction make(Opcode opcode) {
 
 class Translator {
  public:
-  Translator(const neff::EngineProgram& program, const std::vector<Replacement>& replacements)
-      : program_(program), replacements_(replacements) {}
+  Translator(const neff::EngineProgram& program, const std::vector<Replacement>& replacements,
+             const TensorTables& arguments)
+      : program_(program), replacements_(replacements), arguments_(arguments) {}
 
   base::Result<Translated> run(const Prologue& prologue) {
     const size_t records = program_.records.size() / contract::isa::kRecordBytes;
@@ -142,7 +143,17 @@ class Translator {
     }
     neff::ProgramStep link = step;
     link.instruction.opcode = Opcode::kBranchLink;
-    link.instruction.operands.branch_link = {static_cast<int32_t>(f->entry - step.pc)};
+    TensorTable table;
+    if (const uint32_t id = program_.argument_table(step); id != 0) {
+      const auto found = arguments_.find(id);
+      if (found == arguments_.end()) {
+        failure_ = "CALL with variable " + std::to_string(id) + ", which is no dge-table";
+        return;
+      }
+      table = found->second;
+    }
+    link.instruction.operands.branch_link = {static_cast<int32_t>(f->entry - step.pc),
+                                             table.entries, table.address};
     branches_.push_back({here(), link});
     add(link.instruction);
   }
@@ -197,6 +208,7 @@ class Translator {
 
   const neff::EngineProgram& program_;
   const std::vector<Replacement>& replacements_;
+  const TensorTables& arguments_;
   std::vector<std::pair<uint32_t, neff::ProgramStep>> branches_;
   std::string failure_;
   Translated out_;
@@ -231,8 +243,8 @@ int64_t Translated::source_pc(uint32_t pc) const {
 
 base::Result<Translated> translate(const neff::EngineProgram& program,
                                    const std::vector<Replacement>& replacements,
-                                   const Prologue& prologue) {
-  return Translator(program, replacements).run(prologue);
+                                   const Prologue& prologue, const TensorTables& arguments) {
+  return Translator(program, replacements, arguments).run(prologue);
 }
 
 Instruction to_instruction(const StorePair& stores) {

@@ -1,14 +1,15 @@
 // Rewrites one engine's program for execution (spec/nrt-api.md 6.1, spec/neff.md 3.1, 4.5, 5.4):
 // pseudo instructions become what the caller says (doorbells, CC-core triggers, barriers),
 // transfers that engines generate get the number of their hardware queue, calls branch to their
-// function, a prologue waits for the execution barrier and posts the start NOTIFY, and every HALT
-// is preceded by the end NOTIFY. Pure.
+// function with the address of their arguments' table, a prologue waits for the execution barrier
+// and posts the start NOTIFY, and every HALT is preceded by the end NOTIFY. Pure.
 //
 // Exact: order, waits, updates. Own: the notification payloads, placing DRAIN before the end
 // NOTIFY.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,6 +53,13 @@ struct Prologue {
   std::vector<StorePair> release;  // by the leader, once released: for the other physical core
 };
 
+// A table of tensors in device memory.
+struct TensorTable {
+  uint64_t address = 0;
+  uint32_t entries = 0;
+};
+using TensorTables = std::map<uint32_t, TensorTable>;  // by id of the variable
+
 struct Translated {
   std::vector<contract::isa::Record> records;
   std::vector<uint32_t> pc_map;   // file record -> first record here; one entry past the end
@@ -64,7 +72,7 @@ struct Translated {
 
 base::Result<Translated> translate(const neff::EngineProgram& program,
                                    const std::vector<Replacement>& replacements,
-                                   const Prologue& prologue);
+                                   const Prologue& prologue, const TensorTables& arguments = {});
 
 // Doorbell writes for one trigger: `counts` per queue of the set, unit base addresses in `udma`.
 // All 16 engines with equal counts use the broadcast window. M2S rings first

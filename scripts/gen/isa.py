@@ -333,9 +333,9 @@ partition, u8 dtype, u8 memory (0 SBUF, 1 PSUM), u8 offset register (255 none), 
 u16 count in elements, innermost first, count 0 = absent. `pattern` 16 bytes: two pairs of i32 step and u32 count. `target` i32
 records, relative to the instruction. `scalar` 24 bytes: a tensor of one element per partition, or with dtype 0: u32 bits, u8
 kind at 5 (0 immediate, 1 register). `affine` 32 bytes: i32 offset, i32 multiplier of the lane, four i32 steps, four u16 counts,
-innermost first. `side` 48 bytes: u64 offset, u8 dtype, u8 offset register (255 none), u16 entry of the DGE table (65535
-SBUF: partition x 0x40000 + byte), u32 bytes per unit of the register, four i32 steps in bytes, four u32 counts, innermost
-first. `symbol` u32 index into the file's string table. `partitions` u8 count.
+innermost first. `side` 48 bytes: u64 offset, u8 dtype, u8 offset register (255 none), u16 entry of the DGE table (from
+32768 on: of the argument table; 65535 SBUF: partition x 0x40000 + byte), u32 bytes per unit of the register, four i32 steps in
+bytes, four u32 counts, innermost first. `symbol` u32 index into the file's string table. `partitions` u8 count.
 """
 
 

@@ -2,6 +2,7 @@
 """Functions, queue instances, barriers and the rank in programs, through libnrt.
 control_test.py BUILD"""
 import array
+import struct
 import sys
 
 from bench import main
@@ -10,6 +11,11 @@ from programs import Program, Programs
 ONE = ["--platform", "trn1.2xlarge"]
 PAIR = ["--platform", "trn2.3xlarge"]
 N = 1024
+
+
+def word(number):
+    """What a float32 tensor holds where a program reads this integer."""
+    return struct.unpack("f", struct.pack("I", number))[0]
 
 
 def filled(value, elements=N):
@@ -122,6 +128,79 @@ class Control(Programs):
                            NEURON_RT_LOG_LOCATION="console")
         self.assertNotEqual(run.status, 0)
         self.assertIn("Core barrier 4 stands 1 times in the program of the first", run.output)
+
+    def test_a_tensor_holds_the_trip_count_of_a_loop(self):
+        """Row by row: the first rows of a tensor, as many as another one says."""
+        rows, size = 8, 512
+        for trips in (5, 1):
+            with self.subTest(trips=trips):
+                p = Program("trn2", ranks=1)
+                p.variable("count", 2, "input")
+                p.variable("a", rows * size // 4, "input")
+                p.variable("b", rows * size // 4, "output")
+                p.variable("done", 4, "output")
+                p.table("tensors", "count", "a", "b", "done")
+                p.queues["qdyn"] = {"type": "dynamic", "num_queues": 16, "owner": "sp"}
+                p.add("sp", "TENSOR_LOAD dst=r1 src=uint32@t0:4[4][1]")
+                p.add("sp", "REGISTER_MOVE dst=r2 src=0")
+                p.add("sp", "REGISTER_MOVE dst=r3 src=0")
+                p.add("sp", "row:")
+                p.add("sp", "DMA_MEMCPY qdyn mode=HWDGE "
+                            f"dst=uint8@t2:0+r2*{size}[1][{size}] "
+                            f"src=uint8@t1:0+r2*{size}[1][{size}] semaphore=7")
+                p.add("sp", "REGISTER_ALU op=ADD dst=r2 a=r2 b=1")
+                p.add("sp", "REGISTER_ALU op=ADD dst=r3 a=r3 b=16")
+                p.add("sp", "EVENT_SEMAPHORE $S[7]>=r3")
+                p.add("sp", "COMPARE_BRANCH cond=LTU a=r2 b=r1 target=row")
+                p.add("sp", "TENSOR_STORE dst=uint64@t3:8[8][1] src=r2")
+                a = [float(i) for i in range(rows * size // 4)]
+                self.alone(PAIR, p, {"count": [0.0, word(trips)], "a": a}, executions=2,
+                           NEURON_LOGICAL_NC_CONFIG="1")
+                copied = trips * size // 4
+                self.assertEqual(self.output("b", 0)[:copied], a[:copied])
+                self.assertFalse(any(self.output("b", 0)[copied:]))
+                self.assertEqual(self.words("done", 0), [0, 0, trips, 16 * trips])
+
+    def test_a_function_runs_on_the_tensors_of_its_call(self):
+        p = Program("trn2", ranks=1)
+        self.tensors(p, a="input", b="input", x="output", y="output", z="output")
+        p.table("first", "a", "x")
+        second = p.table("second", "b", "y")
+        third = p.table("third", "b", "z")
+        p.queues["qdyn"] = {"type": "dynamic", "num_queues": 16, "owner": "sp"}
+        p.function("sp", "copy", [
+            f"DMA_MEMCPY qdyn mode=HWDGE dst=fp32@arg1:0[4][{N}] src=fp32@arg0:0[4][{N}] "
+            "semaphore=7",
+            "REGISTER_ALU op=ADD dst=r3 a=r3 b=16",
+            "EVENT_SEMAPHORE $S[7]>=r3",
+            "TENSOR_LOAD dst=r1 src=uint32@arg0:0[4][1]",
+            "TENSOR_STORE dst=uint32@arg1:4[4][1] src=r1"],
+            arguments=p.variables["first"]["var_id"])
+        p.function("sp", "copies", ["CALL name=copy", "CALL name=inner"])
+        p.function("sp", "inner", ["TENSOR_LOAD dst=r1 src=uint32@arg0:8[4][1]",
+                                   "TENSOR_STORE dst=uint32@arg1:12[4][1] src=r1"])
+        p.add("sp", "REGISTER_MOVE dst=r3 src=0")
+        p.add("sp", "CALL name=copy")
+        p.add("sp", f"CALL name=copy args_table_var_id={second}")
+        p.add("sp", f"CALL name=copies args_table_var_id={third}")
+        a = [float(i + 1) for i in range(N)]
+        b = [float(-i - 1) for i in range(N)]
+        self.alone(PAIR, p, {"a": a, "b": b}, executions=2, NEURON_LOGICAL_NC_CONFIG="1")
+        self.assertEqual(self.output("x", 0), [a[0], a[0], *a[2:]])
+        self.assertEqual(self.output("y", 0), [b[0], b[0], *b[2:]])
+        # `copies` takes b and z to `inner`, while `copy` has arguments of its own.
+        self.assertEqual(self.output("z", 0)[3], b[2])
+        self.assertEqual(self.output("z", 0)[:3], [0.0, 0.0, 0.0])
+
+    def test_an_argument_that_a_call_has_not_is_refused(self):
+        p = Program(ranks=1)
+        self.tensors(p, a="input", b="output")
+        table = p.table("only", "a")
+        p.function("sp", "f", ["TENSOR_LOAD dst=r1 src=uint32@arg1:0[4][1]"])
+        p.add("sp", f"CALL name=f args_table_var_id={table}")
+        run = self.attempt(p, ONE, {"a": [filled(3)]}, NEURON_RT_LOG_LOCATION="console")
+        self.assertNotEqual(run.status, 0)
+        self.assertIn("argument 1 of 1 is named", run.output)
 
     def test_the_rank(self):
         p = Program(ranks=2)

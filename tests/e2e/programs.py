@@ -40,6 +40,13 @@ class Program:
             self.variables[name]["alignment"] = 64
         return name
 
+    def table(self, name, *tensors):
+        """A dge-table of these tensors; returns its id."""
+        ids = [self.variables[tensor]["var_id"] for tensor in tensors]
+        self.variables[name] = {"type": "dge-table", "var_id": len(self.variables) + 1,
+                                "size": 16 * len(ids), "list": ids}
+        return self.variables[name]["var_id"]
+
     def add(self, engine, line):
         self.text.setdefault(engine, []).append(line)
 
@@ -78,9 +85,11 @@ class Program:
         self.streams = max(self.streams, stream + 1)
         return done
 
-    def function(self, engine, name, lines):
+    def function(self, engine, name, lines, arguments=0):
+        """arguments: the id of its table, for calls that name none."""
+        table = f" args_table_var_id={arguments}" if arguments else ""
         self.functions.setdefault(engine, []).extend(
-            [f".function {name}", *lines, "RETURN", ".endfunction"])
+            [f".function {name}{table}", *lines, "RETURN", ".endfunction"])
 
     def delay(self, engine, turns):
         """A loop on the engine's registers."""

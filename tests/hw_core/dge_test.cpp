@@ -379,8 +379,7 @@ TEST(Dge, NeedsNoMoreThanIsSaid) {
   std::vector<uint32_t> registers(64);
   const hw::TransferGenerator generator(b.fabric, 0);
   hw::TransferGenerator::Params params;
-  params.table = b.hbm(kTable);
-  params.entries = 2;
+  params.table = {b.hbm(kTable), 2};
   params.registers = registers.data();
   const auto check = [&](const isa::Instruction& in) {
     const contract::dge::Transfer t = contract::dge::transfer_of(in);
@@ -413,6 +412,154 @@ TEST(Dge, NeedsNoMoreThanIsSaid) {
       transpose(side(isa::kSbufEntry, 0, DataType::kUint16, {{2, 16}, {32, 9}, {kPitch, 121}}),
                 side(0, 0, DataType::kUint16, {{2, 121}, {16 * 242, 9}, {242, 16}}));
   check(turned);
+}
+
+// ---- Registers loaded from tensors, and arguments ----
+
+isa::Instruction load_cell(uint8_t dst, isa::SideOperand src) {
+  isa::Instruction i = op(Opcode::kTensorLoad);
+  i.operands.tensor_load = {dst, src, isa::DgeBounds::kError};
+  return i;
+}
+isa::Instruction store_cell(isa::SideOperand dst, uint8_t src) {
+  isa::Instruction i = op(Opcode::kTensorStore);
+  i.operands.tensor_store = {dst, src, isa::DgeBounds::kError};
+  return i;
+}
+isa::SideOperand cell(uint32_t entry, uint64_t offset, DataType type) {
+  return side(static_cast<uint16_t>(entry), offset, type,
+              {{static_cast<int32_t>(isa::data_type_bytes(type)), 1}});
+}
+
+TEST(TensorCells, LoadsExtendByType) {
+  DgeBench b(Gen::kV2);
+  base::store<uint64_t>(b.bytes(kTensor, 8), 0x8192'A3B4'C5D6'E7F8u);
+  isa::SideOperand moved = cell(0, 4, DataType::kUint32);
+  moved.offset_register = 2;
+  moved.scale = 0x100;
+  base::store<uint32_t>(b.bytes(kTensor + 0x304, 4), 77);
+  b.put(kSp, reg::kRegister + 4 * 2, 3);
+  b.run(kSp,
+        {load_cell(10, cell(0, 0, DataType::kInt8)), load_cell(11, cell(0, 0, DataType::kUint8)),
+         load_cell(12, cell(0, 2, DataType::kInt16)), load_cell(13, cell(0, 2, DataType::kFloat16)),
+         load_cell(14, cell(0, 4, DataType::kFloat32)),
+         load_cell(15, cell(0, 0, DataType::kUint64)), load_cell(17, moved)});
+  EXPECT_EQ(b.status(kSp), EngineStatus::kHalted) << b.get(kSp, reg::kErrorCode);
+  const uint32_t expected[] = {0xFFFF'FFF8, 0xF8,        0xFFFF'C5D6, 0xC5D6,
+                               0x8192'A3B4, 0xC5D6'E7F8, 0x8192'A3B4, 77};
+  for (uint32_t i = 0; i < std::size(expected); ++i) {
+    EXPECT_EQ(b.get(kSp, reg::kRegister + 4 * (10 + i)), expected[i]) << i;
+  }
+}
+
+TEST(TensorCells, StoresKeepWhatIsBesideThem) {
+  DgeBench b;
+  base::store<uint64_t>(b.bytes(kOther, 8), ~uint64_t{0});
+  b.run(kPool,
+        {move(4, 0x1234'5678), move(5, 9), store_cell(cell(1, 2, DataType::kUint16), 4),
+         store_cell(cell(1, 7, DataType::kInt8), 4), store_cell(cell(1, 8, DataType::kInt64), 4),
+         load_cell(6, cell(1, 4, DataType::kUint32))});
+  EXPECT_EQ(b.status(kPool), EngineStatus::kHalted) << b.get(kPool, reg::kErrorCode);
+  EXPECT_EQ(base::load<uint64_t>(b.bytes(kOther, 8)), 0x78FF'FFFF'5678'FFFFu);
+  EXPECT_EQ(base::load<uint64_t>(b.bytes(kOther + 8, 8)), 0x9'1234'5678u);
+  EXPECT_EQ(b.get(kPool, reg::kRegister + 4 * 6), 0x78FF'FFFFu);
+}
+
+TEST(TensorCells, TakeTheirTime) {
+  const auto time = [](const std::vector<isa::Instruction>& program) {
+    DgeBench b;
+    b.run(kSp, program);
+    EXPECT_EQ(b.status(kSp), EngineStatus::kHalted);
+    return b.queue.now();
+  };
+  const hw::TimingParams timing;
+  const base::Ps rest = time({op(Opcode::kNop)}) - timing.clk_sp.time_for(timing.seq_alu_cycles);
+  EXPECT_EQ(time({load_cell(1, cell(0, 0, DataType::kUint32))}), rest + timing.seq_load_hbm);
+  EXPECT_EQ(time({store_cell(cell(0, 0, DataType::kUint32), 1)}), rest + timing.seq_write);
+}
+
+TEST(TensorCells, BoundsAreOfTheTensor) {
+  for (const uint64_t offset : {kTensorBytes, kTensorBytes - 4 + kTensorBytes}) {
+    for (isa::Instruction in : {load_cell(1, cell(0, offset, DataType::kUint32)),
+                                store_cell(cell(0, offset, DataType::kUint32), 1)}) {
+      DgeBench b;
+      b.run(kSp, {in});
+      b.expect_error(kSp, EngineError::kOutOfBounds, 0);
+    }
+  }
+  DgeBench b;
+  isa::Instruction load = load_cell(1, cell(0, kTensorBytes, DataType::kUint32));
+  load.operands.tensor_load.bounds = isa::DgeBounds::kSkip;
+  isa::Instruction store = store_cell(cell(0, kTensorBytes, DataType::kUint32), 1);
+  store.operands.tensor_store.bounds = isa::DgeBounds::kSkip;
+  b.run(kSp, {move(1, 5), load, store});
+  EXPECT_EQ(b.status(kSp), EngineStatus::kHalted);
+  EXPECT_EQ(b.get(kSp, reg::kRegister + 4), 5u);
+  EXPECT_EQ(base::load<uint32_t>(b.bytes(kTensor + kTensorBytes, 4)), 0u);
+}
+
+TEST(TensorCells, BadOperands) {
+  const isa::SideOperand bad[] = {cell(2, 0, DataType::kUint32),  // no such tensor
+                                  cell(0, 2, DataType::kUint32),  // not aligned
+                                  cell(isa::kFirstArgument, 0, DataType::kUint32)};
+  for (const isa::SideOperand& side : bad) {
+    DgeBench b;
+    b.run(kSp, {load_cell(1, side)});
+    b.expect_error(kSp, EngineError::kBadOperand, 0);
+  }
+}
+
+isa::Instruction link_with(int32_t target, uint64_t table, uint32_t entries) {
+  isa::Instruction i = op(Opcode::kBranchLink);
+  i.operands.branch_link = {target, entries, table};
+  return i;
+}
+
+// Calls with the tables (other, tensor), (tensor), the caller's, and then none.
+TEST(TensorCells, ArgumentsAreThoseOfTheCall) {
+  constexpr uint64_t kTables = 0x210'0000;
+  DgeBench b;
+  const uint64_t tables[] = {b.hbm(kOther), kTensorBytes,   b.hbm(kTensor),
+                             kTensorBytes,  b.hbm(kTensor), kTensorBytes};
+  std::memcpy(b.bytes(kTables, sizeof tables), tables, sizeof tables);
+  base::store<uint32_t>(b.bytes(kOther, 4), 11);
+  base::store<uint32_t>(b.bytes(kTensor, 4), 22);
+  const isa::SideOperand first = cell(isa::kFirstArgument, 0, DataType::kUint32);
+  b.load(kSp, {link_with(4, b.hbm(kTables), 2),       // 0
+               link_with(7, b.hbm(kTables) + 32, 1),  // 1
+               load_cell(4, first),                   // 2, 3: no arguments here
+               link_with(4, b.hbm(kTables) + 32, 1),  // 4
+               load_cell(3, first),                   // 5, 6: those of the first call again
+               op(Opcode::kReturn),                   // 7
+               load_cell(1, first),                   // 8, 9
+               link_with(2, 0, 0),                    // 10
+               op(Opcode::kReturn),                   // 11
+               load_cell(2, first),                   // 12, 13
+               op(Opcode::kReturn)});                 // 14
+  b.start(kSp);
+  b.queue.run_all();
+  EXPECT_EQ(b.get(kSp, reg::kErrorCode), static_cast<uint32_t>(EngineError::kBadOperand));
+  EXPECT_EQ(b.get(kSp, reg::kErrorPc), 2u);
+  EXPECT_EQ(b.get(kSp, reg::kRegister + 4 * 1), 22u);
+  EXPECT_EQ(b.get(kSp, reg::kRegister + 4 * 2), 22u);
+  EXPECT_EQ(b.get(kSp, reg::kRegister + 4 * 3), 11u);
+}
+
+TEST(TensorCells, TransfersTakeArguments) {
+  constexpr uint64_t kArguments = 0x210'0000;
+  DgeBench b;
+  const uint64_t table[] = {b.hbm(kOther), kTensorBytes};
+  std::memcpy(b.bytes(kArguments, sizeof table), table, sizeof table);
+  isa::SideOperand dst = tensor_rows(0, DataType::kFloat32, 32, 128);
+  dst.entry = isa::kFirstArgument;
+  // A transfer has three records.
+  b.load(kSp, {link_with(2, b.hbm(kArguments), 1), op(Opcode::kHalt),
+               memcpy_op(isa::DgeMode::kHwdge, dst, tensor_rows(0, DataType::kFloat32, 32, 128)),
+               op(Opcode::kReturn)});
+  b.start(kSp);
+  b.queue.run_all();
+  b.expect_done(kSp);
+  EXPECT_EQ(std::memcmp(b.bytes(kOther, 128 * 128), b.bytes(kTensor, 128 * 128), 128 * 128), 0);
 }
 
 }  // namespace

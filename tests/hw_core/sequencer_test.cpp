@@ -337,7 +337,7 @@ TEST_F(SequencerTest, DependentInstructionsWait) {
 
 isa::Instruction link(int32_t target) {
   isa::Instruction i = op(Opcode::kBranchLink);
-  i.operands.branch_link = {target};
+  i.operands.branch_link = {target, 0, 0};
   return i;
 }
 isa::Instruction alu64(isa::AluOp what, uint8_t dst, uint8_t a, isa::Value b) {

@@ -64,6 +64,26 @@ TEST(Assembler, PublicCollectiveSyntax) {
   EXPECT_EQ(dis(as(text)), text);
 }
 
+TEST(Assembler, TensorsOfTables) {
+  const std::string text =
+      ".engine sp\n.arch v2\n"
+      "0  TENSOR_LOAD dst=r3 src=uint64@t32767:8+r5*4096[8][1]\n"
+      "2  TENSOR_STORE $S[1]>=1 dst=int8@arg32766:0[1][1] src=r63 bounds=SKIP\n"
+      "4  CALL name=f args_table_var_id=9\n"
+      "5  HALT\n"
+      ".function f\n6  RETURN\n.endfunction\n";
+  EXPECT_EQ(dis(as(text)), text);
+  const auto refused = [](const std::string& line) {
+    EXPECT_FALSE(assemble(".engine sp\n.arch v2\n" + line + "\nHALT\n").ok()) << line;
+  };
+  refused("TENSOR_LOAD dst=r3 src=uint32@sbuf:0[4][1]");  // REGISTER_LOAD
+  refused("TENSOR_LOAD dst=r3 src=uint32@t0:0[4][2]");
+  refused("TENSOR_LOAD dst=r63 src=uint64@t0:0[8][1]");  // no register for the high half
+  refused("TENSOR_LOAD dst=r3 src=uint32@t32768:0[4][1]");
+  refused("TENSOR_STORE dst=uint32@arg32767:0[4][1] src=r3");
+  refused("BRANCH_LINK target=+1 entries=2");  // of which table
+}
+
 TEST(Assembler, LabelsLinesAndComments) {
   const Bytes a =
       as(".engine sp\n.arch trn1\n  # nothing\nstart: inner:\nNOP ; text\n 17 BRANCH\n  "

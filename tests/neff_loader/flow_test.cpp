@@ -124,6 +124,45 @@ TEST(Flow, BadCallsAreRefused) {
   refused("SWITCH_QUEUE_INSTANCE other\nHALT\n", "names no queue set");
 }
 
+// vector_add with tables of one and of two tensors, variables 90 and 91.
+Members with_tables(const std::string& text) {
+  Members members = program(text);
+  replace(members, kDef, "\"var\": {",
+          "\"var\": { \"one\": { \"type\": \"dge-table\", \"var_id\": 90, \"size\": 16, "
+          "\"list\": [1] }, \"two\": { \"type\": \"dge-table\", \"var_id\": 91, \"size\": 32, "
+          "\"list\": [1, 2] },");
+  return members;
+}
+
+TEST(Flow, ArgumentsComeFromTheCallTheFunctionOrTheCaller) {
+  const std::string second = "TENSOR_LOAD dst=r4 src=uint32@arg1:0[4][1]\n";
+  const std::string of_two = "CALL name=f args_table_var_id=91\n";
+  const auto accepted = [](const std::string& text) {
+    const auto neff = load(packed(with_tables(text)));
+    EXPECT_TRUE(neff.ok()) << (neff.ok() ? "" : neff.error().message());
+  };
+  const auto refused = [](const std::string& text, const char* rule, const char* what) {
+    const auto neff = load(packed(with_tables(text)));
+    ASSERT_FALSE(neff.ok()) << text;
+    expect_error(neff.error(), rule, 2);
+    EXPECT_NE(neff.error().what.find(what), std::string::npos) << neff.error().what;
+  };
+  accepted(of_two + "HALT\n" + function("f", second));
+  accepted("CALL name=f\nHALT\n" + function("f args_table_var_id=91", second));
+  accepted(of_two + "HALT\n" + function("f", call("g")) + function("g", second));
+  refused(call("f") + "HALT\n" + function("f", second), "E-20", "argument 1 of 0 is named");
+  refused(second + "HALT\n", "E-20", "argument 1 of 0 is named");
+  refused("CALL name=f args_table_var_id=90\nHALT\n" + function("f args_table_var_id=91", second),
+          "E-20", "argument 1 of 1 is named");
+  refused(of_two + "CALL name=g args_table_var_id=90\nHALT\n" + function("f", call("g")) +
+              function("g", second),
+          "E-20", "argument 1 of 1 is named");
+  refused("CALL name=f args_table_var_id=1\nHALT\n" + function("f", "NOP\n"), "B-04",
+          "which is no dge-table");
+  refused("TENSOR_LOAD dst=r4 src=uint32@t1:0[4][1]\nHALT\n", "E-20",
+          "TENSOR_LOAD names tensor 1 of a dge-table of 1");
+}
+
 TEST(Flow, DepthAndLengthAreLimited) {
   const auto chain = [](int depth, int calls) {
     std::string text = call("f0") + "HALT\n";

@@ -167,6 +167,23 @@ TEST(Translate, CallsFollowTheirFunction) {
   EXPECT_EQ(list[8].opcode, Opcode::kReturn);
 }
 
+TEST(Translate, CallsTakeTheTableOfTheirArguments) {
+  Source source(
+      "CALL name=f args_table_var_id=9\nCALL name=f\nHALT\n.function f args_table_var_id=7\n"
+      "RETURN\n.endfunction\n");
+  source.program.symbols = {"", "f"};
+  source.program.functions = {{"f", 3, 1, 7}};
+  const nrt::TensorTables tables{{7, {0x7000, 1}}, {9, {0x9000, 3}}};
+  auto t = nrt::translate(source.program, {}, {}, tables);
+  ASSERT_TRUE(t.ok()) << t.error().message();
+  const auto list = decoded(*t);  // NOTIFY, BRANCH_LINK, BRANCH_LINK, ...
+  EXPECT_EQ(list[1].operands.branch_link.table, 0x9000u);
+  EXPECT_EQ(list[1].operands.branch_link.entries, 3u);
+  EXPECT_EQ(list[2].operands.branch_link.table, 0x7000u);
+  EXPECT_EQ(list[2].operands.branch_link.entries, 1u);
+  EXPECT_FALSE(nrt::translate(source.program, {}, {}).ok());
+}
+
 TEST(Translate, WaitsAndUpdatesSurroundThoseOfWhatStandsThere) {
   const Source source(
       "PSEUDO_DMA_TRIGGER $S[20]>=1 $S[22]++@read $S[21]++@complete q block_id=1\n"

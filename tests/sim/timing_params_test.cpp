@@ -77,6 +77,7 @@ TEST(TimingParams, DefaultsAreThoseOfTrn1) {
   EXPECT_EQ(file.dve_mx_speedup, built_in.dve_mx_speedup);
   EXPECT_EQ(file.pe_fp32_onezero_factor, built_in.pe_fp32_onezero_factor);
   EXPECT_EQ(file.seq_load_sbuf_cycles, built_in.seq_load_sbuf_cycles);
+  EXPECT_EQ(file.seq_load_hbm, built_in.seq_load_hbm);
   EXPECT_EQ(file.pool_rsqrt_cycles, built_in.pool_rsqrt_cycles);
   EXPECT_EQ(file.cc_trigger, built_in.cc_trigger);
   EXPECT_EQ(file.cc_instr, built_in.cc_instr);
