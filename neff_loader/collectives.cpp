@@ -35,6 +35,15 @@ void check_tensors(const Context& c, const Subgraph& sg, const EngineProgram& p,
   }
 }
 
+void check_rank_query(const Context& c, const Subgraph& sg, const EngineProgram& p,
+                      const ProgramStep& step) {
+  if (step.instruction.opcode != Opcode::kGetCurProcessingRankId) return;
+  const uint32_t group = step.instruction.operands.get_cur_processing_rank_id.group_id;
+  if (group < sg.cc.groups.size()) return;
+  c.report.fail("C-11", where_of(p, step.pc),
+                "group_id " + std::to_string(group) + " is not in x_cc");
+}
+
 // The queue set of a transfer that the engine generates itself.
 void check_generated(const Context& c, const Subgraph& sg, const EngineProgram& p,
                      const ProgramStep& step) {
@@ -356,6 +365,7 @@ void check_references(const Context& c, Subgraph* sg) {
     for (const ProgramStep& step : p.steps) {
       if (contract::dge::generates(step.instruction.opcode)) check_generated(c, *sg, p, step);
       check_tensors(c, *sg, p, step);
+      check_rank_query(c, *sg, p, step);
       if (step.instruction.opcode == Opcode::kPseudoTriggerCollective2)
         add_collective(c, p, step, sg);
       if (!c.report.ok()) return;

@@ -66,6 +66,31 @@ std::vector<Instruction> core_barrier(uint64_t peer_increment, uint8_t semaphore
   return {to_instruction(signal), take(semaphore, 1)};
 }
 
+// The table has been made for the instruction.
+Instruction read_rank_table(const contract::isa::GetCurProcessingRankId& query,
+                            const std::vector<NamedRankTable>& tables) {
+  const auto table = std::find_if(tables.begin(), tables.end(), [&](const NamedRankTable& t) {
+    return t.group_id == query.group_id && t.channel_id == query.channel_id;
+  });
+  constexpr uint32_t kWord = sizeof(uint32_t);
+  Instruction load{};
+  load.opcode = Opcode::kTensorLoad;
+  load.operands.tensor_load.dst = query.dst;
+  contract::isa::SideOperand& src = load.operands.tensor_load.src;
+  src.entry = table->entry;
+  src.dtype = contract::isa::DataType::kUint32;
+  src.step[0] = kWord;
+  src.count[0] = 1;
+  src.offset_register = contract::isa::kNoRegister;
+  if (query.iteration.is_register) {
+    src.offset_register = static_cast<uint8_t>(query.iteration.value);
+    src.scale = kWord;
+  } else {
+    src.offset = uint64_t{query.iteration.value % table->iterations} * kWord;
+  }
+  return load;
+}
+
 base::Status add_control(const Meetings& meetings, const neff::EngineProgram& program,
                          const neff::ProgramStep& step, const ControlPlace& place,
                          std::vector<Replacement>* list) {
@@ -97,6 +122,11 @@ base::Status add_control(const Meetings& meetings, const neff::EngineProgram& pr
       list->push_back({step.pc, {move}, false});
       return {};
     }
+    case Opcode::kGetCurProcessingRankId:
+      list->push_back({step.pc,
+                       {read_rank_table(in.operands.get_cur_processing_rank_id, place.rank_tables)},
+                       false});
+      return {};
     default:
       return {};
   }

@@ -22,9 +22,18 @@ namespace nrt {
 
 using EngineReplacements = std::array<std::vector<Replacement>, contract::kEnginesPerNc>;
 
+// A table of GET_CUR_PROCESSING_RANK_ID (processing_ranks.h) as the engines name it.
+struct NamedRankTable {
+  uint32_t group_id = 0;
+  uint32_t channel_id = 0;
+  uint16_t entry = 0;  // of the table of tensors
+  uint32_t iterations = 1;
+};
+
 struct ControlPlace {
   std::optional<uint64_t> peer_increment;  // increment registers of the other physical core
   uint32_t rank = 0;                       // in the world
+  std::vector<NamedRankTable> rank_tables;
 };
 
 // In the order of the programs. Core barriers need a peer.

@@ -152,26 +152,65 @@ base::Status CoreProgram::fill_tables() {
     if (type != neff::VariableType::kPointer && type != neff::VariableType::kDgeTable) continue;
     if (base::Status s = write_table(sg.variables[i], &buffers_[i]); !s.ok()) return s;
   }
+  return tensor_table_.valid() ? write_tensor_table() : base::Status();
+}
+
+base::Status CoreProgram::place_rank_tables(std::optional<uint32_t> rank) {
+  auto tables = make_processing_ranks(core_, subgraph_, rank);
+  if (!tables) return tables.error();
+  rank_tables_ = std::move(*tables);
+  if (rank_tables_.empty()) return {};
+  const neff::Variable* named = subgraph_.dge_table();
+  const size_t entries = (named == nullptr ? 0 : named->table_var_ids.size()) + rank_tables_.size();
+  if (entries > contract::dge::kMostEntries) {
+    return error(NRT_RESOURCE,
+                 "The dge-table of " + subgraph_.name + " leaves no room for tables of ranks");
+  }
+  auto buffer = DeviceBuffer::allocate(core_.device_ptr(), entries * contract::dge::kEntryBytes,
+                                       core_.place(NEURON_MEMALLOC_TYPE_MISC_DEVICE));
+  if (!buffer) return buffer.error();
+  tensor_table_ = std::move(*buffer);
   return {};
 }
 
+base::Status CoreProgram::write_tensor_table() {
+  std::vector<uint8_t> bytes(tensor_table_.size());
+  const neff::Variable* named = subgraph_.dge_table();
+  if (named != nullptr) store_entries(*named, bytes.data());
+  uint8_t* at = bytes.data() + bytes.size() - rank_tables_.size() * contract::dge::kEntryBytes;
+  for (const ProcessingRanks& table : rank_tables_) {
+    base::store<uint64_t>(at, table.memory.address());
+    base::store<uint64_t>(at + 8, table.bytes());
+    at += contract::dge::kEntryBytes;
+  }
+  return tensor_table_.write(0, bytes);
+}
+
+base::Status CoreProgram::fill_rank_tables(const Communicator& communicator) {
+  for (ProcessingRanks& table : rank_tables_) {
+    if (base::Status s = fill_processing_ranks(communicator, &table); !s.ok()) return s;
+  }
+  return {};
+}
+
+void CoreProgram::store_entries(const neff::Variable& table, uint8_t* to) const {
+  for (const uint32_t var_id : table.table_var_ids) {
+    const neff::Variable* target = subgraph_.find_variable(var_id);
+    const auto index = static_cast<size_t>(target - subgraph_.variables.data());
+    base::store<uint64_t>(to, variables_[index].base);
+    base::store<uint64_t>(to + 8, target->size);
+    to += contract::dge::kEntryBytes;
+  }
+}
+
 base::Status CoreProgram::write_table(const neff::Variable& variable, DeviceBuffer* memory) {
-  const neff::Subgraph& sg = subgraph_;
-  const auto index_of = [&](uint32_t var_id) {
-    return static_cast<size_t>(sg.find_variable(var_id) - sg.variables.data());
-  };
   std::vector<uint8_t> bytes(variable.size);
   if (variable.type == neff::VariableType::kPointer) {
-    const size_t target = index_of(variable.referenced_var_id);
-    base::store<uint64_t>(bytes.data(), variables_[target].base);
+    const neff::Variable* target = subgraph_.find_variable(variable.referenced_var_id);
+    const auto index = static_cast<size_t>(target - subgraph_.variables.data());
+    base::store<uint64_t>(bytes.data(), variables_[index].base);
   } else {
-    uint8_t* at = bytes.data();
-    for (const uint32_t var_id : variable.table_var_ids) {
-      const size_t target = index_of(var_id);
-      base::store<uint64_t>(at, variables_[target].base);
-      base::store<uint64_t>(at + 8, sg.variables[target].size);
-      at += 16;
-    }
+    store_entries(variable, bytes.data());
   }
   return memory->write(0, bytes);
 }
@@ -181,6 +220,11 @@ base::Status CoreProgram::write_table(const neff::Variable& variable, DeviceBuff
 base::Status CoreProgram::build_controls(uint32_t rank) {
   ControlPlace place;
   place.rank = rank;
+  uint32_t entry = dge_table().entries - static_cast<uint32_t>(rank_tables_.size());
+  for (const ProcessingRanks& table : rank_tables_) {
+    place.rank_tables.push_back({table.group_id, table.channel_id, static_cast<uint16_t>(entry++),
+                                 static_cast<uint32_t>(table.ranks.size())});
+  }
   if (core_.lnc() > 1) {
     const uint32_t other = core_.nc() + 1 - part_;
     place.peer_increment = core_.map().nc_semaphores(other) + contract::sem::kInc;
@@ -290,6 +334,10 @@ TensorTable CoreProgram::table_of(const neff::Variable& variable) const {
 }
 
 TensorTable CoreProgram::dge_table() const {
+  if (tensor_table_.valid()) {
+    return {tensor_table_.address(),
+            static_cast<uint32_t>(tensor_table_.size() / contract::dge::kEntryBytes)};
+  }
   const neff::Variable* table = subgraph_.dge_table();
   return table == nullptr ? TensorTable() : table_of(*table);
 }
@@ -400,7 +448,8 @@ base::Status CoreProgram::build_engines(const Prologue& first) {
     image.engine = program.engine;
     image.uses_tables =
         std::any_of(program.steps.begin(), program.steps.end(), [](const neff::ProgramStep& step) {
-          return contract::dge::uses_tables(step.instruction.opcode);
+          return contract::dge::uses_tables(step.instruction.opcode) ||
+                 step.instruction.opcode == Opcode::kGetCurProcessingRankId;
         });
     image.program = std::move(*translated);
     const uint64_t bytes = image.program.records.size() * contract::isa::kRecordBytes;

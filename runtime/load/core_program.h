@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/error.h"
@@ -13,6 +14,7 @@
 #include "runtime/exec/device.h"
 #include "runtime/load/control.h"
 #include "runtime/load/dma_lowering.h"
+#include "runtime/load/processing_ranks.h"
 #include "runtime/load/translate.h"
 
 namespace nrt {
@@ -57,7 +59,7 @@ class CoreProgram {
   const std::vector<VariableAddress>& variables() const { return variables_; }
   const std::vector<EngineImage>& engines() const { return engines_; }
   const std::vector<HardwareQueue>& queues() const { return queues_; }
-  // Empty: there is none.
+  // That the engines name tensors of; empty: there is none.
   TensorTable dge_table() const;
   // Semaphores and events that the programs use and that are zero before an execution.
   std::vector<uint8_t>& semaphores() { return semaphores_; }
@@ -67,7 +69,11 @@ class CoreProgram {
   bool has_engines() const;
 
   base::Status place_variables();
+  // `rank`: none without collectives.
+  base::Status place_rank_tables(std::optional<uint32_t> rank);
   base::Status fill_tables();
+  // What depends on where the peers are; after Communicator::wait_all().
+  base::Status fill_rank_tables(const Communicator& communicator);
   // What stands for barriers, queue instances and the rank.
   base::Status build_controls(uint32_t rank);
   // After build_controls(). Uses hardware queues 0..last_queue.
@@ -83,6 +89,8 @@ class CoreProgram {
  private:
   base::Status place_variable(const neff::Variable& variable, uint32_t index);
   base::Status write_table(const neff::Variable& variable, DeviceBuffer* memory);
+  base::Status write_tensor_table();
+  void store_entries(const neff::Variable& table, uint8_t* to) const;
   struct QueueUse;
   base::Result<uint32_t> free_queue(uint32_t last_queue) const;
   base::Status build_generated_queues(const neff::EngineProgram& program, uint32_t last_queue);
@@ -97,6 +105,8 @@ class CoreProgram {
   uint32_t part_;
   std::vector<VariableAddress> variables_;
   std::vector<DeviceBuffer> buffers_;  // private memory of variables, by index
+  std::vector<ProcessingRanks> rank_tables_;
+  DeviceBuffer tensor_table_;  // the DGE table with the rank tables behind it, if there are any
   std::shared_ptr<DeviceBuffer> scratchpad_;
   std::vector<HardwareQueue> queues_;
   std::vector<EngineImage> engines_;

@@ -97,6 +97,8 @@ base::Status LoadedProgram::build() {
       *collectives ? (*collectives)->last_free_queue : contract::kFetchQueue - 1;
   const uint32_t rank = context_.communicator ? context_.communicator->rank() : 0;
   for (const auto& part : parts_) {
+    const auto member = *collectives ? std::optional<uint32_t>(rank) : std::nullopt;
+    if (base::Status s = part->place_rank_tables(member); !s.ok()) return s;
     if (base::Status s = part->fill_tables(); !s.ok()) return s;
     if (base::Status s = part->build_controls(rank); !s.ok()) return s;
     if (base::Status s = part->build_rings(last_queue); !s.ok()) return s;
@@ -200,6 +202,16 @@ base::Status LoadedProgram::bind(const std::vector<Binding>& bindings) {
     }
     if (base::Status s = part->rebind(addresses); !s.ok()) return s;
   }
+  return {};
+}
+
+base::Status LoadedProgram::meet_peers() {
+  if (!collectives_ || peers_met_) return {};
+  if (base::Status s = collectives_->finish(); !s.ok()) return s;
+  for (const auto& part : parts_) {
+    if (base::Status s = part->fill_rank_tables(*context_.communicator); !s.ok()) return s;
+  }
+  peers_met_ = true;
   return {};
 }
 

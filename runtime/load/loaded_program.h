@@ -59,6 +59,9 @@ class LoadedProgram {
   };
   base::Status bind(const std::vector<Binding>& bindings);
 
+  // Does what needs all ranks of the world, once. I/O is bound. Mutex held.
+  base::Status meet_peers();
+
   // Attaches rings and programs to the hardware, if another program was active. Mutex held.
   base::Status activate();
 
@@ -86,6 +89,7 @@ class LoadedProgram {
   std::vector<std::unique_ptr<CoreProgram>> parts_;  // by physical core
   std::vector<const EngineImage*> engines_;
   std::unique_ptr<CollectiveSet> collectives_;
+  bool peers_met_ = false;
 };
 
 }  // namespace nrt

@@ -89,9 +89,7 @@ base::Status Model::ensure_ready(const std::vector<Operand>& operands) {
   std::vector<LoadedProgram::Binding> bindings;
   for (const Operand& operand : operands) bindings.push_back({operand.variable, operand.address});
   if (base::Status s = program_->bind(bindings); !s.ok()) return s;
-  if (program_->collectives() != nullptr) {
-    if (base::Status s = program_->collectives()->finish(); !s.ok()) return s;
-  }
+  if (base::Status s = program_->meet_peers(); !s.ok()) return s;
   return program_->activate();
 }
 

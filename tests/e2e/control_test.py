@@ -215,6 +215,44 @@ class Control(Programs):
         self.execute(p, ONE)
         self.assertEqual([self.words("out", rank)[0] for rank in range(2)], [0, 1])
 
+    def test_the_rank_whose_data_have_come(self):
+        """As a register says after each turn of a ring of four ranks, and as the data say."""
+        p = Program("trn2", ranks=4)
+        self.tensors(p, a="input", once="output", twice="output", thrice="output")
+        p.variable("who", 5, "output")
+        p.table("tensors", "who")
+        query = "GET_CUR_PROCESSING_RANK_ID dst=r4 group_id=0 channel_id=0"
+        p.add("dve", "REGISTER_MOVE dst=r5 src=0")
+        p.add("dve", "turn:")
+        p.add("dve", f"{query} iteration=r5")
+        p.add("dve", "TENSOR_STORE dst=uint32@t0:0+r5*4[4][1] src=r4")
+        p.add("dve", "REGISTER_ALU op=ADD dst=r5 a=r5 b=1")
+        p.add("dve", "COMPARE_BRANCH cond=LTU a=r5 b=4 target=turn")
+        p.add("dve", f"{query} iteration=6")
+        p.add("dve", "TENSOR_STORE dst=uint32@t0:16[4][1] src=r4")
+        done = p.collective("sp", "PERMUTE_IMPLICIT", "a", "once")
+        p.collective("sp", "PERMUTE_IMPLICIT", "once", "twice", f"$S[{done}]>=1")
+        p.collective("sp", "PERMUTE_IMPLICIT", "twice", "thrice", f"$S[{done}]>=2")
+        p.add("sp", f"EVENT_SEMAPHORE $S[{done}]>=3")
+        self.execute(p, PAIR, {"a": [filled(rank) for rank in range(4)]}, executions=2,
+                     NEURON_LOGICAL_NC_CONFIG="1")
+        for rank in range(4):
+            who = self.words("who", rank)
+            self.assertEqual(who[0], rank)
+            self.assertEqual(sorted(who[:4]), [0, 1, 2, 3])
+            self.assertEqual(who[4], who[2])
+            for turns, name in enumerate(("once", "twice", "thrice"), 1):
+                self.assertEqual(self.output(name, rank), filled(who[turns]))
+
+    def test_a_rank_query_needs_collectives(self):
+        p = Program(ranks=1)
+        self.tensors(p, a="input", b="output")
+        p.copy("sp", "a", "b", 1)
+        p.add("sp", "GET_CUR_PROCESSING_RANK_ID dst=r4 iteration=0 group_id=0 channel_id=0")
+        run = self.attempt(p, ONE, {"a": [filled(3)]}, NEURON_RT_LOG_LOCATION="console")
+        self.assertNotEqual(run.status, 0)
+        self.assertIn("in a program without collectives", run.output)
+
     def test_collectives_of_the_second_physical_core(self):
         """Its own on stream 1, those of the first core on stream 0, at the same time."""
         p = Program("trn2", lnc=2, ranks=2)

@@ -350,4 +350,15 @@ base::Result<std::vector<std::pair<uint32_t, uint32_t>>> ring_pairs(const Group&
   return pairs;
 }
 
+base::Result<std::vector<uint32_t>> permute_origins(const Group& group, uint32_t channel,
+                                                    uint32_t member) {
+  const auto pairs = ring_pairs(group, channel);
+  if (!pairs) return pairs.error();
+  std::vector<uint32_t> before(pairs->size());
+  for (const auto& [source, target] : *pairs) before[target] = source;
+  std::vector<uint32_t> origins;
+  for (uint32_t at = member; origins.size() < before.size(); at = before[at]) origins.push_back(at);
+  return origins;
+}
+
 }  // namespace ccl

@@ -43,4 +43,9 @@ std::vector<std::vector<uint32_t>> ring_orders(const Group& group, uint32_t max_
 base::Result<std::vector<std::pair<uint32_t, uint32_t>>> ring_pairs(const Group& group,
                                                                     uint32_t channel);
 
+// By iteration, the member whose data implicit permutes along the channel have brought to `member`
+// (spec/collectives.md 1.5): itself, the one before it on the ring, ... Errors as above.
+base::Result<std::vector<uint32_t>> permute_origins(const Group& group, uint32_t channel,
+                                                    uint32_t member);
+
 }  // namespace ccl

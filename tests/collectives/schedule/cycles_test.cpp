@@ -193,6 +193,19 @@ TEST(Cycles, HostsAreLeftByDifferentChips) {
   EXPECT_EQ(last.size(), 4u);
 }
 
+TEST(Cycles, OriginsOfImplicitPermutes) {
+  const Group group = whole(torus(Gen::kV3, 4));
+  const Orders orders = orders_of(group);
+  for (uint32_t channel = 0; channel < 4; ++channel) {
+    const std::vector<uint32_t>& order = orders[channel];
+    const auto origins = permute_origins(group, channel, order[5]);
+    ASSERT_TRUE(origins) << origins.error().message();
+    ASSERT_EQ(origins->size(), 64u);
+    for (size_t i = 0; i < 64; ++i) EXPECT_EQ((*origins)[i], order[(5 + 64 - i) % 64]) << i;
+  }
+  EXPECT_FALSE(permute_origins(group, 4, 0));
+}
+
 // Channel by channel an implicit permute follows the rings; a group has two, or four if it is a
 // whole node.
 TEST(Cycles, PairsOfImplicitPermutes) {
