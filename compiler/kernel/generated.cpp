@@ -91,6 +91,13 @@ isa::SideOperand Program::side(const Call& call, const char* name, const View& v
     out.entry = static_cast<uint16_t>(known - table.begin());
     if (known == table.end()) table.push_back(v.buffer_);
   }
+  if (v.loop_ != 0) {
+    if (v.moves_ > int64_t{UINT32_MAX}) {
+      fail(base::Fault::kUsage, call.at, what + "moves by 4 GiB or more in each turn");
+    }
+    out.offset_register = kTurnRegister;
+    out.scale = static_cast<uint32_t>(v.moves_);
+  }
   return out;
 }
 
@@ -126,14 +133,14 @@ isa::Instruction Program::generated(const Call& call, const Generated& what, con
   const View& hbm = what.src.space_ == Space::kHbm ? what.src : what.dst;
   if (how.offset_register >= 0 && ok()) {
     const bool legal = how.offset_register < static_cast<int>(isa::kRegisters) &&
-                       hbm.space_ == Space::kHbm && how.dim < hbm.dims_.size() &&
+                       hbm.space_ == Space::kHbm && hbm.loop_ == 0 && how.dim < hbm.dims_.size() &&
                        hbm.dims_[how.dim].step >= 0 &&
                        hbm.dims_[how.dim].step * bytes_of(hbm.dtype_) <= int64_t{UINT32_MAX};
     if (!legal) {
       fail(base::Fault::kUsage, call.at,
            std::string(call.name) +
                ": a dynamic offset needs a register from 0 to 63 and a dimension of a tensor in "
-               "HBM");
+               "HBM, which does not move with a loop");
     }
     isa::SideOperand& moved = what.src.space_ == Space::kHbm ? src : dst;
     moved.offset_register = static_cast<uint8_t>(how.offset_register);

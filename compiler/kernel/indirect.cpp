@@ -18,7 +18,8 @@ unsigned scales_of(Opcode opcode) {
 
 View View::indirect(const View& index, int64_t count, Location at) const {
   if (!program_) return {};
-  const bool fits = on_chip() && rank() == 2 && !index_ && index && index.rank() == 2 &&
+  const bool fits = on_chip() && rank() == 2 && !index_ && loop_ == 0 && index &&
+                    index.rank() == 2 &&
                     (index.dtype() == DType::kUint16 || index.dtype() == DType::kUint32);
   if (!fits || count < 0) {
     return fail("indirect",

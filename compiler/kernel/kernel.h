@@ -16,7 +16,8 @@
 // Calls are recorded in order and mean what they would mean if each were complete before the next.
 // Engines and transfers run at the same time all the same: the builder knows what every call reads
 // and writes, and lets an engine wait, by semaphores, for exactly those earlier ones of others that
-// it must come after. C++ loops are unrolled: a kernel is straight-line code for each engine.
+// it must come after. C++ loops are unrolled: but for for_loop(), a kernel is straight-line code
+// for each engine.
 //
 // Errors: the first mistake is kept, with the line of the kernel, and finish() returns it; later
 // calls do nothing. So a kernel is written without checks, and nothing throws.
@@ -25,12 +26,15 @@
 // queue set in turn: a semaphore is used again only when its last transfer is known to be complete,
 // so that its value says of every queue that it is through. They are all back at 0 at the end.
 //
-// Missing: loops and branches of sequencers, dynamic addresses of compute instructions,
-// collectives, two cores.
+// for_loop() has further ones, 8 to 12, for a barrier; around each turn everything else is 0.
+//
+// Missing: loops in loops, turns that overlap, branches, collectives, two cores.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -87,6 +91,18 @@ struct Transfer {
 struct Fold {
   Op op = Op::kAdd;            // kAdd, kMin, kMax
   std::vector<double> scales;  // of kAdd, one per source; empty: all 1
+};
+
+// How often the body of a loop runs: a number, or what one uint32 of a tensor in HBM says when the
+// loop begins, at most `most` times.
+struct Trips {
+  template <typename T, typename = std::enable_if_t<std::is_integral_v<T>>>
+  Trips(T n) : most(static_cast<int64_t>(n)) {}  // NOLINT(google-explicit-constructor)
+  Trips(View number, int64_t most) : most(most), counted(true), cell(std::move(number)) {}
+
+  int64_t most;
+  bool counted = false;  // by `cell`
+  View cell;
 };
 
 class __attribute__((visibility("default"))) Kernel {
@@ -246,6 +262,14 @@ class __attribute__((visibility("default"))) Kernel {
 
   // Register `number` of an engine, for Scalar::reg.
   void set_register(Engine engine, uint8_t number, uint32_t value, Location at = Location::here());
+
+  // ---- Loops ----
+  // `body` is called once and writes the code of all turns, in which views move by slices with the
+  // index that it is given. Transfers in it are generated, by hardware where that can do them.
+  // Between two turns everything is complete. Loops do not nest; a kernel with loops leaves
+  // registers from 32 on alone. Weights of products do not survive the beginning or the end.
+  void for_loop(const Trips& trips, const std::function<void(Index)>& body,
+                Location at = Location::here());
 
   // ---- The end ----
   // The first mistake so far.

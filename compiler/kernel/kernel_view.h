@@ -21,6 +21,25 @@ enum class Space : uint8_t { kNone, kHbm, kSbuf, kPsum };
 
 class Program;  // of the kernel that the view belongs to
 
+// The number of a loop's turn, from 0, times a factor (Kernel::for_loop).
+class Index {
+ public:
+  Index operator*(int64_t factor) const {
+    Index out = *this;
+    if (__builtin_mul_overflow(factor_, factor, &out.factor_)) out.factor_ = INT64_MAX;
+    return out;
+  }
+
+ private:
+  friend class Kernel;
+  friend class View;
+  Index(uint32_t loop, int64_t most) : loop_(loop), most_(most) {}
+
+  uint32_t loop_;
+  int64_t most_;  // turns
+  int64_t factor_ = 1;
+};
+
 struct Dim {
   int64_t step;  // elements
   int64_t count;
@@ -43,6 +62,9 @@ class __attribute__((visibility("default"))) View {
   // `count` indices from `first` on, `step` apart.
   View slice(size_t dim, int64_t first, int64_t count, int64_t step = 1,
              Location at = Location::here()) const;
+  // The same in the body of a loop, from another first index in each turn: inside in all of them.
+  // Not of partitions.
+  View slice(size_t dim, const Index& first, int64_t count, Location at = Location::here()) const;
   // One index; the dimension goes away, except partitions, of which one is left.
   View index(size_t dim, int64_t i, Location at = Location::here()) const;
   // The same elements in the same order in other dimensions. Partitions stay.
@@ -82,6 +104,8 @@ class __attribute__((visibility("default"))) View {
   std::vector<Dim> dims_;
   std::shared_ptr<const View> index_;  // what it goes by, or null
   int64_t extent_ = 0;                 // elements that there are to choose from
+  uint32_t loop_ = 0;                  // in which it begins `moves_` bytes further on in each turn
+  int64_t moves_ = 0;
 };
 
 // Memory on the chip, from its allocation until it is destroyed or released. What comes after it in

@@ -66,6 +66,8 @@ bool Program::check(const Call& call, const std::vector<Operand>& operands) {
       fail(base::Fault::kUsage, call.at, what + o.name + " belongs to another kernel");
     } else if (!alive(v)) {
       fail(base::Fault::kUsage, call.at, what + o.name + " is a view of a tile that was released");
+    } else if (v.loop_ != 0 && v.loop_ != loop()) {
+      fail(base::Fault::kUsage, call.at, what + o.name + " moves with a loop that has ended");
     } else if (o.write && v.space_ == Space::kHbm &&
                (tensors[v.buffer_].usage == Usage::kInput ||
                 tensors[v.buffer_].usage == Usage::kConstant)) {
@@ -169,7 +171,7 @@ isa::TensorOperand Program::pattern(const Call& call, const Operand& operand, si
   out.memory = v.space_ == Space::kPsum ? isa::Memory::kPsum : isa::Memory::kSbuf;
   out.dtype = data_type(v.dtype_);
   out.start_partition = static_cast<uint8_t>(v.start_partition_);
-  out.offset_register = isa::kNoRegister;
+  out.offset_register = v.loop_ == 0 ? isa::kNoRegister : scaled(call, v.moves_);
   out.byte_offset = static_cast<uint32_t>(v.offset_);
   return out;
 }
@@ -244,6 +246,7 @@ Footprint Program::footprint(const View& view) const {
   for (size_t i = hbm ? 0 : 1; i < view.dims_.size(); ++i) {
     builder.dim(view.dims_[i].step * bytes, view.dims_[i].count);
   }
+  if (view.loop_ != 0) builder.dim(view.moves_, turns());
   return builder.build();
 }
 

@@ -203,6 +203,11 @@ uint32_t Program::begin_call(const Call& call) {
   return static_cast<uint32_t>(calls.size());
 }
 
+void Program::push(Entry entry) {
+  entry.segment = static_cast<uint32_t>(segments.size() - 1);
+  entries.push_back(std::move(entry));
+}
+
 // Whether the engine has the instruction, with these types.
 bool Program::runs(const Call& call, uint32_t engine, const isa::Instruction& instruction) {
   const isa::OpInfo* op = isa::find_op(instruction.opcode);
@@ -240,10 +245,10 @@ void Program::add(const Call& call, uint32_t engine, const isa::Instruction& ins
       return;
     }
     const size_t i = accesses.size();
-    const Footprint footprint =
-        i < whole.size() && whole[i]
-            ? *whole[i]
-            : footprint_of(in_psum ? kPsumMemory : kSbufMemory, *use.tensor, use.partitions);
+    const Footprint footprint = i < whole.size() && whole[i]
+                                    ? *whole[i]
+                                    : footprint_of(in_psum ? kPsumMemory : kSbufMemory, *use.tensor,
+                                                   use.partitions, moves_of(*use.tensor), turns());
     accesses.push_back({footprint, use.access != isa::Access::kRead});
   }
   isa::Record room[1 + isa::kMaxExtensions];
@@ -253,7 +258,7 @@ void Program::add(const Call& call, uint32_t engine, const isa::Instruction& ins
     return;
   }
   Order::Step step = order_.instruction(engine, accesses);
-  entries.push_back({in, engine, begin_call(call), step.event, std::move(step.waits)});
+  push({in, engine, begin_call(call), step.event, std::move(step.waits)});
 }
 
 QueueSet* Program::queue_set(const Call& call, uint32_t engine, const View& dst, const View& src) {
@@ -290,7 +295,7 @@ QueueSet* Program::add_queue_set(QueueSet set, const Call& call) {
 void Program::record(const Call& call, uint32_t engine, QueueSet* queue, const isa::Instruction& in,
                      const std::vector<MemoryAccess>& accesses) {
   Order::Step step = order_.transfer(engine, queue->agent, accesses);
-  entries.push_back({in, engine, begin_call(call), step.event, std::move(step.waits)});
+  push({in, engine, begin_call(call), step.event, std::move(step.waits)});
 }
 
 // Otherwise what comes out is undefined (spec/neff.md 3.4).
@@ -305,6 +310,12 @@ bool Program::apart(const Call& call, const View& dst, const View& src) {
 // A transfer of static descriptors.
 void Program::trigger(const Call& call, const View& dst, const View& src, uint32_t engine,
                       Copy copy, const std::vector<MemoryAccess>& accesses) {
+  if (loop() != 0) {
+    return fail(base::Fault::kUsage, call.at,
+                std::string(call.name) +
+                    ": in a loop transfers are generated; descriptors that are written when the "
+                    "file is loaded would be the same in each turn");
+  }
   QueueSet* queue = queue_set(call, engine, dst, src);
   if (queue == nullptr) return;
   queue->copies.push_back(std::move(copy));
@@ -313,6 +324,7 @@ void Program::trigger(const Call& call, const View& dst, const View& src, uint32
   in.operands.pseudo_dma_trigger = {static_cast<uint32_t>(queue - queues.data()),
                                     static_cast<uint32_t>(queue->copies.size()), 0};
   record(call, engine, queue, in, accesses);
+  queue->copies.back().number = entries.back().event.number;
 }
 
 // Types that no transfer knows, as the bits that they are.
@@ -335,6 +347,13 @@ void Program::add_copy(const Call& call, const View& dst, const View& src, uint3
   if (!isa::has_dtype(data_type(src.dtype_)) || !isa::has_dtype(data_type(dst.dtype_))) {
     return add_moved(call, dst, src, engine);
   }
+  if (loop() != 0) {
+    Transfer how;
+    const bool hardware = params.generation != Generation::kV2 && dst.dtype_ == src.dtype_;
+    how.generate = hardware ? Generate::kHardware : Generate::kSoftware;
+    if (hardware && engine == contract::kAct) how.engine = Engine::kScalar;
+    return add_generated(call, {dst, src}, how);
+  }
   Copy copy;
   copy.from_dtype = src.dtype_;
   copy.to_dtype = dst.dtype_;
@@ -352,6 +371,7 @@ void Program::add_copy(const Call& call, const View& dst, const View& src, uint3
 // waits for a semaphore any more, and it may clear them.
 void Program::close(Location at) {
   const Call call{at, "finish"};
+  if (loop() != 0) return fail(base::Fault::kUsage, at, "finish: in the body of a loop");
   closed = true;
   std::vector<bool> used(isa::kEngines, false);
   for (const Entry& e : entries) used[e.engine] = true;
@@ -369,7 +389,7 @@ void Program::close(Location at) {
       static_cast<uint8_t>(kFirstTransferSemaphore + Order::kWindow * sets - 1)};
   if (sets == 0) clear.operands.event_semaphore_range_clear.last = isa::kEngines - 1;
   std::vector<Event> waits = order_.join(contract::kSp);
-  entries.push_back({clear, contract::kSp, begin_call(call), Event{}, std::move(waits)});
+  push({clear, contract::kSp, begin_call(call), Event{}, std::move(waits)});
 }
 
 }  // namespace kernel

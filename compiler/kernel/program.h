@@ -57,6 +57,7 @@ struct Copy {
   const char* op = nullptr;  // null: a copy or a conversion
   std::vector<Source> sources;
   std::array<int64_t, 4> shape{};  // of a transposition
+  uint32_t number = 0;             // of its event, in its segment
 };
 
 struct QueueSet {
@@ -77,6 +78,20 @@ struct Entry {
   uint32_t call = 0;  // index in Program::calls, from 1
   Event event;        // of the instruction, or of the transfer that it triggers
   std::vector<Event> waits;
+  uint32_t segment = 0;  // of the program, in which events are counted
+};
+
+// Straight-line code of all engines. Behind each but the last nothing is under way any more, and
+// semaphores are back at 0.
+struct Segment {
+  // It is the body of a loop.
+  struct Loop {
+    int64_t most = 0;                       // turns
+    std::optional<isa::SideOperand> trips;  // where their number is; none: `most`
+    std::vector<int64_t> scales;  // register kFirstScaledRegister + i is the turn times scale i
+  };
+  std::optional<Loop> loop;
+  uint32_t call = 0;  // that begins it
 };
 
 struct Call {
@@ -139,6 +154,14 @@ class Program {
     bool transpose = false;
   };
   void add_generated(const Call& call, const Generated& what, const Transfer& how);
+  // False, with an error, if there cannot be one here.
+  bool begin_loop(const Call& call, const Trips& trips);
+  void end_loop(const Call& call);
+  // The segment of the loop whose body is being written; 0: none.
+  uint32_t loop() const {
+    return segments.back().loop ? static_cast<uint32_t>(segments.size() - 1) : 0;
+  }
+  int64_t turns() const { return segments.back().loop ? segments.back().loop->most : 1; }
   // Nothing but the end of the engines, and clean semaphores.
   void close(Location at);
 
@@ -148,7 +171,8 @@ class Program {
   Arena psum;
   std::vector<Tensor> tensors;
   std::vector<Call> calls;
-  std::vector<Entry> entries;
+  std::vector<Entry> entries;  // by segment
+  std::vector<Segment> segments{Segment()};
   std::vector<QueueSet> queues;
   std::vector<uint32_t> table;  // tensors that generated transfers name
   // In the tensor engine's array, by first row and column of their tile.
@@ -188,6 +212,10 @@ class Program {
   uint64_t memory_of(const Tensor& tensor);
   bool changes(const Tensor& tensor) const;
   uint32_t begin_call(const Call& call);
+  void push(Entry entry);
+  void begin_segment(const Call& call, Segment segment);
+  uint8_t scaled(const Call& call, int64_t bytes);
+  int64_t moves_of(const isa::TensorOperand& tensor) const;
   bool lower(const Call& call, const View& dst, const View& src, Copy* copy);
 
   Order order_;
@@ -215,10 +243,17 @@ constexpr uint64_t kSbufMemory = 0;
 constexpr uint64_t kPsumMemory = 1;
 constexpr uint64_t kFirstTensor = 2;
 
+// Registers of loops.
+constexpr uint8_t kFirstScaledRegister = 32;
+constexpr size_t kMostScaledRegisters = 30;
+constexpr uint8_t kTurnRegister = 62;
+constexpr uint8_t kTripsRegister = 63;
+
 // Semaphores: of an agent's n-th event.
 constexpr uint8_t engine_semaphore(uint32_t engine) {
   return static_cast<uint8_t>(engine);
 }
+constexpr uint8_t kBarrierSemaphore = 8;  // and the next four
 constexpr uint8_t kFirstTransferSemaphore = 16;
 constexpr unsigned kMostDmaEngines = 16;
 constexpr unsigned kMostQueueSets = 14;

@@ -78,6 +78,24 @@ View View::slice(size_t dim, int64_t first, int64_t count, int64_t step, Locatio
   return out;
 }
 
+View View::slice(size_t dim, const Index& first, int64_t count, Location at) const {
+  if (!program_) return {};
+  const bool partitions = on_chip() && dim == 0;
+  if (partitions || index_ || (loop_ != 0 && loop_ != first.loop_)) {
+    return fail("slice",
+                partitions ? "partitions do not move in a loop"
+                           : "what goes by indices, or moves with another loop, does not move",
+                at);
+  }
+  int64_t last = 0;
+  if (first.factor_ < 0 || __builtin_mul_overflow(first.most_ - 1, first.factor_, &last)) last = -1;
+  if (!slice(dim, last, count, 1, at)) return {};
+  View out = slice(dim, 0, count, 1, at);
+  out.loop_ = first.loop_;
+  if (last > 0) out.moves_ += first.factor_ * dims_[dim].step * bytes_of(dtype_);
+  return out;
+}
+
 View View::index(size_t dim, int64_t i, Location at) const {
   View out = slice(dim, i, 1, 1, at);
   if (!out || (out.on_chip() && dim == 0)) return out;

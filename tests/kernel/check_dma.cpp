@@ -355,6 +355,46 @@ Case transposes_rows() {
           {{"y", bytes_of(y)}}};
 }
 
+// c[i] = a[i] + b[i] for as many i as a tensor says, up to ten; all of them in one tile, too.
+Case loops(uint32_t turns) {
+  constexpr size_t kMost = 10, kRows = 128, kColumns = 16, kBlock = kRows * kColumns;
+  const std::vector<float> a = floats(kMost * kBlock, 12);
+  const std::vector<float> b = floats(kMost * kBlock, 13);
+  std::vector<float> c(kMost * kBlock);
+  std::vector<float> all(kMost * kBlock, 0.0F);
+  std::memset(c.data(), 0xEE, c.size() * sizeof(float));
+  for (size_t i = 0; i < kMost && i < turns; ++i) {
+    for (size_t e = 0; e < kBlock; ++e) {
+      const size_t at = i * kBlock + e;
+      c[at] = a[at] + b[at];
+      all[e / kColumns * kMost * kColumns + i * kColumns + e % kColumns] = c[at];
+    }
+  }
+  return {[](Kernel& k) {
+            const View x = k.input("a", kF32, {kMost, kRows, kColumns});
+            const View y = k.input("b", kF32, {kMost, kRows, kColumns});
+            const View count = k.input("count", kU32, {2});
+            const View out = k.output("c", kF32, {kMost, kRows, kColumns});
+            const View sums = k.output("all", kF32, {kRows, kMost * kColumns});
+            const kernel::Tile one = k.sbuf({kRows, kColumns}, kF32, "one");
+            const kernel::Tile other = k.sbuf({kRows, kColumns}, kF32, "other");
+            const kernel::Tile tile = k.sbuf({kRows, kMost * kColumns}, kF32, "tile");
+            k.memset(tile, 0.0);
+            k.for_loop({count.slice(0, 1, 1), kMost}, [&](const kernel::Index& i) {
+              const View sum = tile.slice(1, i * kColumns, kColumns);
+              k.load(one, x.slice(0, i, 1).reshape({kRows, kColumns}));
+              k.load(other, y.slice(0, i, 1).reshape({kRows, kColumns}));
+              k.tensor_tensor(sum, one, other, kernel::Op::kAdd);
+              k.store(out.slice(0, i, 1).reshape({kRows, kColumns}), sum);
+            });
+            k.store(sums, tile);
+          },
+          {{"a", bytes_of(a)},
+           {"b", bytes_of(b)},
+           {"count", bytes_of(std::vector<uint32_t>{99, turns})}},
+          {{"c", bytes_of(c)}, {"all", bytes_of(all)}}};
+}
+
 const std::map<std::string, Case>& cases() {
   using kernel::Engine;
   static const std::map<std::string, Case> all = {
@@ -372,7 +412,10 @@ const std::map<std::string, Case>& cases() {
       {"adds_rows", scatters(true)},
       {"transposes", transposes()},
       {"transposes_statically", transposes_statically()},
-      {"transposes_rows", transposes_rows()}};
+      {"transposes_rows", transposes_rows()},
+      {"loops", loops(7)},
+      {"loops_at_most", loops(11)},
+      {"loops_never", loops(0)}};
   return all;
 }
 
