@@ -24,11 +24,13 @@
 //
 // Semaphores: 0 to 4 count completed instructions of an engine, 16 from 16 on the transfers of each
 // queue set in turn: a semaphore is used again only when its last transfer is known to be complete,
-// so that its value says of every queue that it is through. They are all back at 0 at the end.
+// so that its value says of every queue that it is through. 5 to 8 count the completed collectives
+// of a stream. They are all back at 0 at the end.
 //
-// for_loop() has further ones, 8 to 12, for a barrier; around each turn everything else is 0.
+// for_loop() has further ones, 9 to 13, for a barrier; around each turn everything else is 0.
 //
-// Missing: loops in loops, turns that overlap, branches, collectives, two cores.
+// Missing: loops in loops, turns that overlap, branches, collectives in loops and on tiles,
+// permutes and collectives of variable size, two cores.
 #pragma once
 
 #include <functional>
@@ -105,6 +107,27 @@ struct Trips {
   View cell;
 };
 
+// Who works together on a collective: lists of ranks, each of which does it on its own. All groups
+// of a kernel have the ranks 0 to n - 1, each in one list; its place there is its index.
+struct Group {
+  std::vector<std::vector<uint32_t>> lists;
+
+  // All of `ranks` ranks in one list.
+  static Group all(uint32_t ranks) {
+    Group group;
+    group.lists.resize(1);
+    for (uint32_t r = 0; r < ranks; ++r) group.lists[0].push_back(r);
+    return group;
+  }
+};
+
+// Collectives of a stream are carried out one after the other, and so triggered by one engine;
+// different streams (0 to 3, as many as the core has CC-cores) are independent.
+struct Stream {
+  unsigned number = 0;
+  Engine trigger = Engine::kAuto;  // GpSimd
+};
+
 class __attribute__((visibility("default"))) Kernel {
  public:
   struct Params {
@@ -167,6 +190,22 @@ class __attribute__((visibility("default"))) Kernel {
   // dst = fold of up to 16 sources of one type.
   void dma_compute(const View& dst, const std::vector<View>& srcs, const Fold& fold = {},
                    Engine trigger = Engine::kSync, Location at = Location::here());
+
+  // ---- Collectives: contiguous views of tensors in HBM, of one type (spec/neff.md 4) ----
+  // Every rank executes the same kernel, loaded with nrt_load_collectives; in groups of one rank
+  // they are copies, and nrt_load will do. n is the number of ranks in a list.
+  // dst = op (kAdd, kMin, kMax) over the ranks of src; dst may be src.
+  void all_reduce(const View& dst, const View& src, Op op, const Group& group,
+                  const Stream& stream = {}, Location at = Location::here());
+  // dst: the n srcs, one after the other.
+  void all_gather(const View& dst, const View& src, const Group& group, const Stream& stream = {},
+                  Location at = Location::here());
+  // Part `index` of n of what all_reduce would give.
+  void reduce_scatter(const View& dst, const View& src, Op op, const Group& group,
+                      const Stream& stream = {}, Location at = Location::here());
+  // Part i of dst is part `index` of the src of rank i of the list.
+  void all_to_all(const View& dst, const View& src, const Group& group, const Stream& stream = {},
+                  Location at = Location::here());
 
   // ---- Compute (spec/engine-isa.md 10) ----
   void tensor_tensor(const View& dst, const View& a, const View& b, Op op,

@@ -74,15 +74,18 @@ class Signals {
 
   isa::Wait wait(uint32_t segment, const Event& event) const {
     if (event.agent < isa::kEngines) {
-      return {isa::WaitCond::kGe, false, engine_semaphore(event.agent),
+      return {isa::WaitCond::kGe, false, agent_semaphore(event.agent),
               rank_[segment][event.agent][event.number]};
+    }
+    if (event.agent < Order::kFirstQueueSet) {
+      return {isa::WaitCond::kGe, false, agent_semaphore(event.agent), event.number};
     }
     const uint32_t turn = (event.number - 1) / Order::kWindow + 1;
     return {isa::WaitCond::kGe, false, transfer_semaphore(event), turn * dma_engines_};
   }
 
   static uint8_t transfer_semaphore(const Event& event) {
-    const uint32_t set = event.agent - isa::kEngines;
+    const uint32_t set = event.agent - Order::kFirstQueueSet;
     return static_cast<uint8_t>(kFirstTransferSemaphore + Order::kWindow * set +
                                 (event.number - 1) % Order::kWindow);
   }
@@ -113,7 +116,10 @@ class EngineFile {
     in.debug_id = debug_id;
     if (waits > 0) in.wait = signals_.wait(entry.segment, entry.waits.back());
     if (signals_.awaited(entry.segment, entry.event)) {
-      in.complete_update = {isa::UpdateOp::kInc, engine_semaphore(engine_), 0};
+      in.complete_update = {isa::UpdateOp::kInc, agent_semaphore(engine_), 0};
+    }
+    if (in.opcode == isa::Opcode::kPseudoTriggerCollective2) {
+      in.complete_update = {isa::UpdateOp::kInc, agent_semaphore(entry.event.agent), 0};
     }
     if (in.opcode == isa::Opcode::kPseudoDmaTrigger) {
       uint32_t& queue = in.operands.pseudo_dma_trigger.queue;
@@ -220,7 +226,7 @@ class EngineFile {
     if (engine_ != contract::kSp) append(control(isa::Opcode::kDrain));
     add_barrier();
     if (engine_ == contract::kSp) {
-      clear(0, isa::kEngines - 1);
+      clear(0, Order::kFirstQueueSet - 1);
       const size_t sets = program_.queues.size();
       if (sets != 0)
         clear(kFirstTransferSemaphore, kFirstTransferSemaphore + Order::kWindow * sets - 1);
@@ -318,6 +324,25 @@ Json queue_sets(const Program& program) {
                    {"semaphore_set", semaphores}};
   }
   return out;
+}
+
+// Groups, and what the loader checks them against (spec/neff.md 4.4).
+Json collectives(const Program& program) {
+  Json groups = Json::array();
+  size_t ranks = 0;
+  for (const auto& list : program.groups[0].lists) ranks += list.size();
+  for (const Group& group : program.groups) groups.push_back(group.lists);
+  size_t streams = 0;
+  uint32_t operations = 0;
+  for (size_t s = 0; s < program.streams.size(); ++s) {
+    if (program.streams[s].operations > 0) streams = s + 1;
+    operations += program.streams[s].operations;
+  }
+  return {{"replica_groups", std::move(groups)},
+          {"source_target_pairs", std::vector<Json>(program.groups.size())},
+          {"participants", ranks},
+          {"streams", streams},
+          {"ops", operations}};
 }
 
 void add_side(const std::string& side, const std::string& variable, const neff::AccessPattern& p,
@@ -428,6 +453,7 @@ base::Result<std::vector<uint8_t>> make_neff(const Program& program) {
   }
   def["dma_queue"] = queue_sets(program);
   def["var"] = variables(program);
+  if (!program.groups.empty()) def["x_cc"] = collectives(program);
   members.push_back({std::string(kDirectory) + "def.json", bytes_of_json(def, 2)});
   for (size_t i = 0; i < program.tensors.size(); ++i) {
     const Tensor& t = program.tensors[i];

@@ -16,7 +16,7 @@ void raise(std::vector<uint32_t>* clock, uint32_t agent, uint32_t number) {
 
 }  // namespace
 
-Order::Order() : engines_(kEngines, Clock(kEngines)), events_(kEngines) {}
+Order::Order() : engines_(kEngines, Clock(kFirstQueueSet)), events_(kFirstQueueSet) {}
 
 uint32_t Order::add_agent() {
   events_.emplace_back();
@@ -98,14 +98,15 @@ Order::Step Order::instruction(uint32_t engine, const std::vector<MemoryAccess>&
   return step;
 }
 
-Order::Step Order::transfer(uint32_t engine, uint32_t queue,
+Order::Step Order::transfer(uint32_t engine, uint32_t agent,
                             const std::vector<MemoryAccess>& accesses) {
+  const uint32_t window = agent < kFirstQueueSet ? kStreamWindow : kWindow;
   Clock need = needed(accesses);
-  const auto done = static_cast<uint32_t>(events_[queue].size());
-  if (done >= kWindow) need[queue] = std::max(need[queue], done + 1 - kWindow);
+  const auto done = static_cast<uint32_t>(events_[agent].size());
+  if (done >= window) need[agent] = std::max(need[agent], done + 1 - window);
   Step step;
   step.waits = wait(engine, std::move(need));
-  step.event = begin(queue, engine);
+  step.event = begin(agent, engine);
   add(accesses, step.event);
   return step;
 }

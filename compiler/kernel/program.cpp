@@ -387,7 +387,6 @@ void Program::close(Location at) {
   clear.operands.event_semaphore_range_clear = {
       isa::ClearKind::kSemaphore, 0,
       static_cast<uint8_t>(kFirstTransferSemaphore + Order::kWindow * sets - 1)};
-  if (sets == 0) clear.operands.event_semaphore_range_clear.last = isa::kEngines - 1;
   std::vector<Event> waits = order_.join(contract::kSp);
   push({clear, contract::kSp, begin_call(call), Event{}, std::move(waits)});
 }

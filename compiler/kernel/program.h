@@ -99,6 +99,13 @@ struct Call {
   const char* name;
 };
 
+// The collectives of a stream; the place of the first one, or of the first group, for messages.
+struct StreamUse {
+  uint32_t engine = 0;
+  uint32_t operations = 0;
+  Location first;
+};
+
 class Program {
  public:
   explicit Program(Kernel::Params given);
@@ -162,6 +169,14 @@ class Program {
     return segments.back().loop ? static_cast<uint32_t>(segments.size() - 1) : 0;
   }
   int64_t turns() const { return segments.back().loop ? segments.back().loop->most : 1; }
+  struct Collective {
+    isa::CollectiveType type;
+    isa::ReduceOp reduce;
+    const View& dst;
+    const View& src;
+  };
+  void add_collective(const Call& call, const Collective& what, const Group& group,
+                      const Stream& stream);
   // Nothing but the end of the engines, and clean semaphores.
   void close(Location at);
 
@@ -175,6 +190,8 @@ class Program {
   std::vector<Segment> segments{Segment()};
   std::vector<QueueSet> queues;
   std::vector<uint32_t> table;  // tensors that generated transfers name
+  std::vector<Group> groups;    // distinct
+  std::array<StreamUse, Order::kStreams> streams;
   // In the tensor engine's array, by first row and column of their tile.
   struct Weights {
     int64_t rows = 0;
@@ -205,6 +222,9 @@ class Program {
     return view.space_ == Space::kHbm ? tensors[view.buffer_].name : kStateBuffer;
   }
   bool apart(const Call& call, const View& dst, const View& src);
+  bool takes(const Call& call, const Collective& what, const Group& group);
+  bool takes(const Call& call, const Group& group);
+  bool contiguous(const Call& call, const char* name, const View& view);
   void trigger(const Call& call, const View& dst, const View& src, uint32_t engine, Copy copy,
                const std::vector<MemoryAccess>& accesses);
   void record(const Call& call, uint32_t engine, QueueSet* queue, const isa::Instruction& in,
@@ -222,6 +242,8 @@ class Program {
   std::vector<View> indirections_;  // operands of the call at work that go by indices
   std::set<std::string> names_;
   std::map<std::string, uint64_t> shared_;  // names of outputs to their memories
+  size_t world_ = 0;                        // ranks of every group
+  Location world_at_;                       // where the first one was
   std::optional<base::Error> error_;
 };
 
@@ -249,12 +271,13 @@ constexpr size_t kMostScaledRegisters = 30;
 constexpr uint8_t kTurnRegister = 62;
 constexpr uint8_t kTripsRegister = 63;
 
-// Semaphores: of an agent's n-th event.
-constexpr uint8_t engine_semaphore(uint32_t engine) {
-  return static_cast<uint8_t>(engine);
+// Semaphores: of what engines and streams complete.
+constexpr uint8_t agent_semaphore(uint32_t agent) {
+  return static_cast<uint8_t>(agent);
 }
-constexpr uint8_t kBarrierSemaphore = 8;  // and the next four
+constexpr uint8_t kBarrierSemaphore = Order::kFirstQueueSet;  // and the next four
 constexpr uint8_t kFirstTransferSemaphore = 16;
+static_assert(kBarrierSemaphore + isa::kEngines <= kFirstTransferSemaphore);
 constexpr unsigned kMostDmaEngines = 16;
 constexpr unsigned kMostQueueSets = 14;
 

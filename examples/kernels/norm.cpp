@@ -3,19 +3,17 @@
 //   layer: y = (x - mean(x)) / sqrt(variance(x) + eps) * gamma + beta
 //
 //   norm rms|layer ROWS COLUMNS FILE.neff
-#include <soma/kernel.h>
-
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include "stages.h"
 
 namespace {
 
 constexpr int64_t kPartitions = 128;
 constexpr double kEpsilon = 1e-5;
 constexpr auto kType = kernel::DType::kFloat32;
-using kernel::Function;
 using kernel::Op;
 
 // A row that every partition needs, loaded once.
@@ -50,8 +48,7 @@ void norm(kernel::Kernel& k, bool layer, int64_t rows, int64_t columns) {
       k.tensor_scalar(mean, mean, {Op::kMultiply, share});
       k.tensor_scalar(data, data, {Op::kSubtract, mean});
     }
-    k.activation_reduce(result, scale, data, {Function::kSquare});
-    k.activation(scale, scale, {Function::kRsqrt, share, epsilon.slice(0, 0, n)});
+    stages::inverse_rms(k, scale, result, data, epsilon.slice(0, 0, n));
     k.scalar_tensor_tensor(result, data, {Op::kMultiply, scale}, Op::kMultiply,
                            gamma.slice(0, 0, n));
     if (layer) k.tensor_tensor(result, result, beta.slice(0, 0, n), Op::kAdd);

@@ -3,11 +3,10 @@
 //   y_low = x_low * cos - x_high * sin,   y_high = x_high * cos + x_low * sin
 //
 //   rotary TOKENS HEADS D FILE.neff
-#include <soma/kernel.h>
-
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+
+#include "stages.h"
 
 namespace {
 
@@ -16,7 +15,6 @@ constexpr int64_t kElements = 4096;  // of x in a partition: 16 KiB, long enough
 constexpr auto kType = kernel::DType::kFloat32;
 
 void rotary(kernel::Kernel& k, int64_t tokens, int64_t heads, int64_t d) {
-  using kernel::Op;
   using kernel::View;
   const int64_t half = d / 2;
   const int64_t group = std::min(heads, std::max<int64_t>(kElements / std::max<int64_t>(d, 1), 1));
@@ -39,17 +37,8 @@ void rotary(kernel::Kernel& k, int64_t tokens, int64_t heads, int64_t d) {
       const View data = in.next().slice(0, 0, n).slice(1, 0, m);
       const View result = out.next().slice(0, 0, n).slice(1, 0, m);
       const View other = others.next().slice(0, 0, n).slice(1, 0, m);
-      const auto low = [&](const View& v) { return v.slice(2, 0, half); };
-      const auto high = [&](const View& v) { return v.slice(2, half, half); };
-      const View c = cosine.broadcast(1, m);
-      const View s = sine.broadcast(1, m);
       k.load(data, x.slice(0, token, n).slice(1, head, m));
-      k.tensor_tensor(low(result), low(data), c, Op::kMultiply);
-      k.tensor_tensor(high(result), high(data), c, Op::kMultiply);
-      k.tensor_tensor(low(other), high(data), s, Op::kMultiply);
-      k.tensor_tensor(high(other), low(data), s, Op::kMultiply);
-      k.tensor_tensor(low(result), low(result), low(other), Op::kSubtract);
-      k.tensor_tensor(high(result), high(result), high(other), Op::kAdd);
+      stages::rotate(k, result, data, cosine, sine, result, other);
       k.store(y.slice(0, token, n).slice(1, head, m), result);
     }
   }

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -142,6 +143,44 @@ class Kernels(unittest.TestCase):
         for sizes in ((1, 1, 1), (130, 200, 300), (600, 130, 1100)):
             self.check("mlp", *sizes)
 
+    def of_ranks(self, ranks):
+        """The machine for them; each has a core."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.environment["NEURON_RT_ROOT_COMM_ID"] = f"127.0.0.1:{probe.getsockname()[1]}"
+        self.environment["NEURON_RT_VISIBLE_CORES"] = f"0-{ranks - 1}"
+        return ("--platform", "trn1.32xlarge")
+
+    def test_transformer_layer(self):
+        """The least of all; blocks, heads and weights that end within a tile; all-reduces that
+        are waited for."""
+        for mode, block, sizes in (("overlap", 512, (1, 1, 1, 2, 1, 1)),
+                                   ("overlap", 100, (230, 200, 3, 10, 300, 1)),
+                                   ("wait", 130, (300, 130, 4, 64, 260, 2)),
+                                   ("overlap", 64, (150, 520, 4, 128, 280, 4))):
+            self.check("transformer_layer", *sizes, options=(mode, block),
+                       machine=self.of_ranks(sizes[-1]))
+
+    def test_layers_are_refused(self):
+        for sizes in ((513, 600, 128, 4, 64, 128, 1), (512, 600, 128, 3, 64, 128, 2),
+                      (512, 600, 128, 4, 64, 129, 2), (512, 600, 128, 4, 63, 128, 2)):
+            self.assertEqual(self.write("transformer_layer", "overlap", *sizes).returncode, 2)
+
+    def test_all_reduces_overlap(self):
+        """32 ranks: what is overlapped is not waited for."""
+        machine = (*self.of_ranks(32), "--timing-only")
+        times = []
+        for mode in ("wait", "overlap"):
+            written = self.write("transformer_layer", mode, 128, 512, 1024, 32, 64, 2048, 32)
+            self.assertEqual(written.returncode, 0, written.stdout)
+            report = self.neff.with_name("report.json")
+            ran = self.execute("time", 32, machine=(*machine, "--report", report))
+            self.assertEqual(ran.returncode, 0, ran.stdout)
+            executions = json.loads(report.read_text())["executions"]
+            self.assertEqual(len({each["core"] for each in executions}), 32)
+            times.append(max(each["total_ps"] for each in executions))
+        self.assertLess(times[1], 0.9 * times[0])
+
     def test_stochastic_rounding(self):
         """Of what the kernel keeps in bfloat16: by random numbers that the seed decides."""
         sizes = (130, 200, 300)
@@ -211,7 +250,7 @@ class Kernels(unittest.TestCase):
         products = [s for s in work if s.name == "MATMUL"]
         self.assertTrue(products)
         for each in products:
-            self.assertRegex(each.notes["line"], r"^attention\.cpp:\d+ \((matmul|transpose)\)$")
+            self.assertRegex(each.notes["line"], r"^attention\.h:\d+ \((matmul|transpose)\)$")
             self.assertRegex(each.notes["operands"], r"psum fp32 \d+ x \d+ @\d+")
         without = {s.name for s in work if "line" not in s.notes}
         self.assertLessEqual(without, {"NOTIFY", "DRAIN", "HALT"} | {s.name for s in work
@@ -266,14 +305,14 @@ class Kernels(unittest.TestCase):
         said = self.command(BUILD / "bin" / "soma", "report", self.neff.with_name("report.json"),
                             "--html", page, "--timeline", timeline, "--roofline", roofline)
         self.assertEqual(said.returncode, 0, said.stdout)
-        self.assertRegex(said.stdout, r"attention\.cpp:\d+ \(matmul\) +pe ")
+        self.assertRegex(said.stdout, r"attention\.h:\d+ \(matmul\) +pe ")
         pictures = re.findall(r"<svg.*?</svg>", page.read_text(), re.DOTALL)
         self.assertEqual(len(pictures), 3)
         for picture in pictures + [timeline.read_text(), roofline.read_text()]:
             ElementTree.fromstring(picture)  # well-formed
         bars = ElementTree.fromstring(timeline.read_text())
         titles = [e.text for e in bars.iter("{http://www.w3.org/2000/svg}title")]
-        self.assertTrue(any(re.match(r"MATMUL attention\.cpp:\d+ \(matmul\), ", t)
+        self.assertTrue(any(re.match(r"MATMUL attention\.h:\d+ \(matmul\), ", t)
                             for t in titles))
         self.assertTrue(any(" waits for " in t for t in titles))
         checker = html.parser.HTMLParser()

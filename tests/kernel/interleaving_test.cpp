@@ -1,6 +1,7 @@
 // That the waits suffice: random kernels are executed one call after the other, and then with
-// engines and DMA queues that go on in random order and at very different speeds, held back by
-// nothing but semaphores. Both must leave the same bytes in every memory, and clean semaphores.
+// engines, DMA queues and streams of collectives that go on in random order and at very different
+// speeds, held back by nothing but semaphores. Both must leave the same bytes in every memory, and
+// clean semaphores.
 //
 // What an instruction computes does not matter here: its result is a hash of what it reads.
 #include <array>
@@ -135,6 +136,22 @@ std::vector<WordCopy> words_of(const neff::DmaElement& e, const neff::Subgraph& 
   return out;
 }
 
+// As on a rank whose peers have nothing to add.
+std::vector<WordCopy> words_of(const isa::PseudoTriggerCollective2& c, const neff::Subgraph& graph,
+                               Memory* memory) {
+  const auto index = [&](uint32_t id) {
+    return static_cast<uint32_t>(graph.find_variable(id) - graph.variables.data());
+  };
+  const auto from = static_cast<int64_t>(c.src0_var_offset);
+  const auto to = static_cast<int64_t>(c.dst_var_offset);
+  std::vector<WordCopy> out;
+  for (int64_t i = 0; i < int64_t{4} * c.src0_pattern.count[0]; i += 4) {
+    out.push_back({&memory->word(graph, index(c.src0_var_id), from + i),
+                   &memory->word(graph, index(c.dst_var_id), to + i)});
+  }
+  return out;
+}
+
 bool computes(const isa::Instruction& in) {
   return isa::tensors_of(in).count > 0;
 }
@@ -144,7 +161,8 @@ void run_in_order(const neff::Subgraph& graph, Memory* memory) {
   std::map<uint64_t, std::pair<const neff::EngineProgram*, const neff::ProgramStep*>> calls;
   for (const neff::EngineProgram& p : graph.programs) {
     for (const neff::ProgramStep& s : p.steps) {
-      if (computes(s.instruction) || s.instruction.opcode == Opcode::kPseudoDmaTrigger) {
+      if (computes(s.instruction) || s.instruction.opcode == Opcode::kPseudoDmaTrigger ||
+          s.instruction.opcode == Opcode::kPseudoTriggerCollective2) {
         calls[s.instruction.debug_id] = {&p, &s};
       }
     }
@@ -155,9 +173,12 @@ void run_in_order(const neff::Subgraph& graph, Memory* memory) {
       store(compute(step->instruction, memory));
       continue;
     }
-    const neff::DmaBlock* block = program->triggered_block(*step);
-    for (const WordCopy& w : words_of(program->dma[block->elements[0]], graph, memory))
-      *w.to = *w.from;
+    const isa::Instruction& in = step->instruction;
+    const std::vector<WordCopy> words =
+        in.opcode == Opcode::kPseudoTriggerCollective2
+            ? words_of(in.operands.pseudo_trigger_collective_2, graph, memory)
+            : words_of(program->dma[program->triggered_block(*step)->elements[0]], graph, memory);
+    for (const WordCopy& w : words) *w.to = *w.from;
   }
 }
 
@@ -167,7 +188,7 @@ class Core {
   Core(const neff::Subgraph& graph, Memory* memory, uint32_t seed, bool waits)
       : graph_(graph), memory_(*memory), random_(seed), waits_(waits) {
     for (const neff::EngineProgram& p : graph.programs) engines_.push_back({&p, 0, {}, {}});
-    queues_.resize(graph.queues.size() * 16);
+    queues_.resize(graph.queues.size() * 16 + neff::kMaxStreams);
     for (size_t i = 0; i < engines_.size() * 2 + queues_.size(); ++i) {
       weights_.push_back(random_.pick(0, 3) == 0 ? 1 : random_.pick(1, 60));
     }
@@ -236,6 +257,12 @@ class Core {
       return true;
     }
     if (in.opcode == Opcode::kPseudoDmaTrigger) trigger(*e->program, step);
+    if (in.opcode == Opcode::kPseudoTriggerCollective2) {
+      const auto& c = in.operands.pseudo_trigger_collective_2;
+      queues_[graph_.queues.size() * 16 + c.stream_id].push_back(
+          {words_of(c, graph_, &memory_), 0, std::nullopt, in.complete_update.id});
+      return true;
+    }
     if (in.opcode == Opcode::kEventSemaphoreRangeClear) {
       const auto& c = in.operands.event_semaphore_range_clear;
       std::fill(semaphores_.begin() + c.first, semaphores_.begin() + c.last + 1, 0);
@@ -295,7 +322,7 @@ class Core {
   std::array<uint32_t, 256> semaphores_{};
 };
 
-// Calls over a few tiles and tensors that overlap often.
+// Calls over a few tiles and tensors that overlap often. From a tensor to itself: in place.
 void random_calls(Kernel* k, Random* random, int calls) {
   const std::vector<View> hbm = {k->input("a", kF32, {8, 16}), k->output("c", kF32, {8, 16}),
                                  k->scratch("s", kF32, {8, 16}), k->scratch("t", kF32, {8, 16})};
@@ -320,7 +347,7 @@ void random_calls(Kernel* k, Random* random, int calls) {
     };
     const auto engine = [&] { return static_cast<Engine>(random->pick(0, 4)); };
     const auto compute = random->pick(0, 1) == 0 ? Engine::kVector : Engine::kGpSimd;
-    switch (random->pick(0, 7)) {
+    switch (random->pick(0, 8)) {
       case 0:
         k->load(tile(), tensor(0), engine(), at);
         break;
@@ -337,6 +364,18 @@ void random_calls(Kernel* k, Random* random, int calls) {
       case 4:
         k->tensor_copy(tile(), tile(), compute, at);
         break;
+      case 8: {
+        const int64_t from = random->pick(0, 3);
+        const int64_t to = random->pick(1, 3);
+        const unsigned stream = random->pick(0, 1) == 0 ? 0 : 1;
+        const auto whole = [&](int64_t i) {
+          return hbm[static_cast<size_t>(i)].slice(0, from == to ? 0 : random->pick(0, 8 - rows),
+                                                   rows);
+        };
+        k->all_reduce(whole(to), whole(from), Op::kAdd, kernel::Group::all(2),
+                      {stream, stream == 0 ? Engine::kGpSimd : Engine::kSync}, at);
+        break;
+      }
       case 5:
         k->memset(tile(), 1, compute, at);
         break;

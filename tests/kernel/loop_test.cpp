@@ -28,7 +28,7 @@ TEST_F(Loops, EachEngineCountsForItself) {
     k_.tensor_copy(y_.slice(1, i * 16, 16), x_);
   });
   const Built built = build(k_);
-  const std::string barrier = "ALL_ENGINE_BARRIER semaphore=8";
+  const std::string barrier = "ALL_ENGINE_BARRIER semaphore=9";
   const std::string clear = "EVENT_SEMAPHORE_RANGE_CLEAR kind=SEMAPHORE first=";
   const Lines vector = {
       "DRAIN",
@@ -50,11 +50,11 @@ TEST_F(Loops, EachEngineCountsForItself) {
   Lines sync = built.lines(isa::Engine::kSp);
   ASSERT_EQ(sync.size(), 18u);
   EXPECT_EQ(Lines(sync.begin(), sync.begin() + 5),
-            (Lines{"EVENT_SEMAPHORE", barrier, clear + "0 last=4", clear + "16 last=31", barrier}));
+            (Lines{"EVENT_SEMAPHORE", barrier, clear + "0 last=8", clear + "16 last=31", barrier}));
   EXPECT_EQ(Lines(sync.begin() + 8, sync.begin() + 14),
             (Lines{"DMA_MEMCPY qSyncDynamicIn0 mode=HWDGE dst=fp32@sbuf:0[4,262144][16,128] "
                    "src=fp32@t0:0+r62*8192[4][2048] semaphore=16",
-                   "EVENT_SEMAPHORE $S[3]>=1", barrier, clear + "0 last=4", clear + "16 last=31",
+                   "EVENT_SEMAPHORE $S[3]>=1", barrier, clear + "0 last=8", clear + "16 last=31",
                    barrier}));
 }
 

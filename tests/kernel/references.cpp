@@ -274,22 +274,87 @@ Data embedding(const Tensors& t, const Sizes& s) {
   return y;
 }
 
+// Heads and hidden units of a rank at a time; s: tokens, width, heads, d, hidden, ranks.
+Data transformer_layer(const Tensors& t, const Sizes& s) {
+  const size_t tokens = s[0], width = s[1], d = s[3], hidden = s[4] / s[5];
+  const size_t heads = s[2] / s[5];
+  const auto part = [&](const char* name, size_t rank) {
+    const Data& all = t.at(name);
+    const auto size = static_cast<std::ptrdiff_t>(all.size() / s[5]);
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(rank) * size;
+    return Data(first, first + size);
+  };
+  const auto times = [&](const Data& a, const Data& b, size_t inner, size_t columns) {
+    const std::vector<double> wide(a.begin(), a.end());
+    const std::vector<double> c = product(wide.data(), b.data(), tokens, inner, columns);
+    return Data(c.begin(), c.end());
+  };
+  // [tokens, heads, d] to [heads, tokens, d], and back.
+  const auto exchanged = [&](const Data& x, size_t first, size_t second) {
+    Data y(x.size());
+    for (size_t i = 0; i < first * second; ++i) {
+      const size_t to = i % second * first + i / second;
+      for (size_t j = 0; j < d; ++j) y[to * d + j] = x[i * d + j];
+    }
+    return y;
+  };
+  const auto rotated = [&](const Data& x) {
+    return exchanged(
+        rotary({{"x", x}, {"cos", t.at("cos")}, {"sin", t.at("sin")}}, {tokens, heads, d}), tokens,
+        heads);
+  };
+  Data h = t.at("x");
+  const auto add = [&](const Data& x) {
+    for (size_t i = 0; i < h.size(); ++i) h[i] += x[i];
+  };
+  const Data first = norm({{"x", h}, {"gamma", t.at("norm1")}}, {tokens, width});
+  for (size_t r = 0; r < s[5]; ++r) {
+    const Data q = times(first, part("wq", r), width, heads * d);
+    const Data k = times(first, part("wk", r), width, heads * d);
+    const Data v = times(first, part("wv", r), width, heads * d);
+    const Data mixed =
+        attention({{"q", rotated(q)}, {"k", rotated(k)}, {"v", exchanged(v, tokens, heads)}},
+                  {heads, tokens, d, 1});
+    add(times(exchanged(mixed, heads, tokens), part("wo", r), heads * d, width));
+  }
+  const Data second = norm({{"x", h}, {"gamma", t.at("norm2")}}, {tokens, width});
+  for (size_t r = 0; r < s[5]; ++r) {
+    add(mlp({{"x", second}, {"w1", part("w1", r)}, {"w3", part("w3", r)}, {"w2", part("w2", r)}},
+            {tokens, width, hidden}));
+  }
+  return h;
+}
+
+bool is_weight(const std::string& name) {
+  return name[0] == 'w';
+}
+
+// So that scores are of a size that leaves several keys their weight.
+void small_weights(const std::string& name, Data* data) {
+  if (!is_weight(name)) return;
+  for (float& x : *data) x /= 8;
+}
+
 }  // namespace
 
 const std::map<std::string, Reference>& references() {
-  static const std::map<std::string, Reference> all = {{"tensor_add", {1, tensor_add}},
-                                                       {"softmax", {2, softmax}},
-                                                       {"norm", {2, norm}},
-                                                       {"matmul", {3, matmul}},
-                                                       {"matmul_mx", {3, matmul_mx, spread}},
-                                                       {"transpose", {2, transpose}},
-                                                       {"average_pool", {5, average_pool}},
-                                                       {"attention", {4, attention}},
-                                                       {"rotary", {3, rotary}},
-                                                       {"mamba_scan", {3, mamba_scan, decaying}},
-                                                       {"mlp", {3, mlp}},
-                                                       {"experts", {5, experts}},
-                                                       {"embedding", {3, embedding, as_ids}}};
+  static const std::map<std::string, Reference> all = {
+      {"tensor_add", {1, tensor_add}},
+      {"softmax", {2, softmax}},
+      {"norm", {2, norm}},
+      {"matmul", {3, matmul}},
+      {"matmul_mx", {3, matmul_mx, spread}},
+      {"transpose", {2, transpose}},
+      {"average_pool", {5, average_pool}},
+      {"attention", {4, attention}},
+      {"rotary", {3, rotary}},
+      {"mamba_scan", {3, mamba_scan, decaying}},
+      {"mlp", {3, mlp}},
+      {"experts", {5, experts}},
+      {"embedding", {3, embedding, as_ids}},
+      {"transformer_layer",
+       {6, transformer_layer, small_weights, [](const Sizes& s) { return s[5]; }, is_weight}},
+      {"time", {1, nullptr, nullptr, [](const Sizes& s) { return s[0]; }}}};
   return all;
 }
 

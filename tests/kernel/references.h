@@ -15,9 +15,14 @@ using Sizes = std::vector<size_t>;
 
 struct Reference {
   size_t sizes;  // how many
+  // Null: whatever comes out, for times.
   std::function<Data(const Tensors&, const Sizes&)> output;
   // Makes of numbers between -1 and 1 what an input should hold.
   std::function<void(const std::string& name, Data*)> prepare = nullptr;
+  // Of kernels for several ranks: how many there are, and which inputs are of one rank. Of these
+  // `output` gets all, one rank after the other; it is the same on every rank.
+  std::function<size_t(const Sizes&)> ranks = nullptr;
+  std::function<bool(const std::string& name)> divided = nullptr;
 };
 
 // By the names of the kernels.
