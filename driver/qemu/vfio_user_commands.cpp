@@ -139,12 +139,13 @@ VfioUser::Reply VfioUser::region_info(Message& message) {
   vfio::SparseMmap area;
   base::UniqueFd file = mappable(asked.index, info, area);
   if (!file.valid()) return reply_with(info);
-  // A client that has no room for the capability is told how much it needs.
+  // A client that has no room for the capability is told how much it needs. QEMU asks so first, and
+  // refuses an offset that lies in the structure itself also then.
   info.argsz = sizeof info + sizeof area;
   info.flags |= vfio::kRegionCaps;
+  info.cap_offset = sizeof info;
   if (asked.argsz < info.argsz) return reply_with(info);
   info.flags |= vfio::kRegionMmap;
-  info.cap_offset = sizeof info;
   Reply reply = reply_with(info);
   const size_t at = reply.bytes.size();
   reply.bytes.resize(at + sizeof area);

@@ -159,6 +159,7 @@ TEST_F(Commands, TheFileBehindABarCanBeMapped) {
   const Reply small = region(4);
   EXPECT_EQ(small.as<vfio::RegionInfo>().argsz, 64u);
   EXPECT_EQ(small.as<vfio::RegionInfo>().flags & vfio::kRegionMmap, 0u);
+  EXPECT_EQ(small.as<vfio::RegionInfo>().cap_offset, 32u);
   EXPECT_TRUE(small.fds.empty());
   const Reply full = region(4, 64);
   const auto info = full.as<vfio::RegionInfo>();
