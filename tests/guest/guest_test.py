@@ -4,8 +4,10 @@
 guest_test.py SOMA DIRECTORY CASE: DIRECTORY holds vmlinuz and initramfs.cpio.gz (scripts/guest.sh)
 and receives the guest's console (CASE.log) and the machine's report (CASE.json).
 
+Cases of `soma vfio-user` have a QEMU that speaks it as DIRECTORY/qemu (scripts/guest_qemu.sh).
 Prints the guest's measurements; none of them decides anything.
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -13,6 +15,8 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 
 PATIENCE = 600  # seconds until everything is killed; an idle host needs about 20
 # case: platform, revision of the device, guest_mode (init), MiB of memory, verdicts of the guest.
@@ -21,6 +25,8 @@ CASES = {
     "silicon": ("trn1.2xlarge", "silicon", "all", 512, 3),
     # Memory on both sides of the PCI hole, the other device, and its other revision.
     "large": ("inf2.xlarge", "qemu", "once", 3072, 1),
+    # The other front end: a guest is killed in the middle of its checks, the next one has them all.
+    "vfio_user": ("trn1.2xlarge", "silicon", "once", 512, 1),
 }
 DEVICES = {"trn1.2xlarge": "1d0f:7164", "inf2.xlarge": "1d0f:7264"}
 VERDICT = re.compile(r"^verdict: (.*)$", re.MULTILINE)
@@ -35,31 +41,82 @@ UNKNOWN = [
 ]
 
 
+@contextlib.contextmanager
+def started(command, console):
+    """A process in a session of its own, all of which is killed at the end."""
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=console,
+                               stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        yield process
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+
+
+def boot(directory, case):
+    """What a QEMU needs to boot the guest."""
+    _, _, mode, memory, _ = CASES[case]
+    return ["-m", str(memory), "-nodefaults", "-display", "none", "-serial", "stdio",
+            "-kernel", str(directory / "vmlinuz"),
+            "-initrd", str(directory / "initramfs.cpio.gz"),
+            *([] if mode == "all" else ["-no-reboot"]),
+            # The kernel's check of its timer fails on a host that is too busy.
+            "-append", f"console=ttyS0 quiet panic=-1 no_timer_check guest_mode={mode}"]
+
+
+def machine(soma, front_end, directory, case):
+    platform, revision = CASES[case][:2]
+    report = directory / f"{case}.json"
+    report.unlink(missing_ok=True)
+    return [soma, front_end, "--platform", platform, "--revision", revision, "--report",
+            str(report)]
+
+
 def run(soma, directory, case):
     """Exit status of the machine, None if it had to be killed; the console is in CASE.log."""
-    platform, revision, mode, memory, _ = CASES[case]
-    command = [soma, "qemu", "--platform", platform, "--revision", revision,
-               "--report", str(directory / f"{case}.json"), "--",
-               "-m", str(memory), "-nodefaults", "-display", "none", "-serial", "stdio",
-               "-kernel", str(directory / "vmlinuz"),
-               "-initrd", str(directory / "initramfs.cpio.gz"),
-               *([] if mode == "all" else ["-no-reboot"]),
-               # The kernel's check of its timer fails on a host that is too busy.
-               "-append", f"console=ttyS0 quiet panic=-1 no_timer_check guest_mode={mode}"]
-    (directory / f"{case}.json").unlink(missing_ok=True)
     with open(directory / f"{case}.log", "wb") as console:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=console,
-                                   stderr=subprocess.STDOUT, start_new_session=True)
         try:
-            return process.wait(PATIENCE)
+            if case == "vfio_user":
+                return run_vfio_user(soma, directory, case, console)
+            command = [*machine(soma, "qemu", directory, case), "--", *boot(directory, case)]
+            with started(command, console) as process:
+                return process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             return None
-        finally:
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            process.wait()
+
+
+def wait_for(text, path, process):
+    for _ in range(10 * PATIENCE):
+        if text in path.read_text(errors="replace"):
+            return
+        if process.poll() is not None:
+            raise SystemExit(f"guest_test: ended without '{text}':\n{path.read_text()}")
+        time.sleep(0.1)
+    raise subprocess.TimeoutExpired(process.args, PATIENCE)
+
+
+def run_vfio_user(soma, directory, case, console):
+    memory = CASES[case][3]
+    log, first = directory / f"{case}.machine.log", directory / f"{case}.killed.log"
+    with tempfile.TemporaryDirectory() as place, open(log, "wb") as said, \
+            open(first, "wb") as killed:
+        socket = f"{place}/device"
+        device = {"driver": "vfio-user-pci", "socket": {"type": "unix", "path": socket}}
+        command = [str(directory / "qemu"), "-machine", "q35,memory-backend=memory", "-object",
+                   f"memory-backend-memfd,id=memory,size={memory}M,share=on",
+                   "-device", json.dumps(device), *boot(directory, case)]
+        serve = [*machine(soma, "vfio-user", directory, case), "--socket", socket]
+        with started(serve, said) as server:
+            wait_for("ready at", log, server)
+            with started(command, killed) as guest:
+                wait_for("\nok 100 ", first, guest)
+            with started(command, console) as guest:
+                guest.wait(PATIENCE)
+            server.terminate()
+            return server.wait(PATIENCE)
 
 
 def complaints_of_guest(case, console):
@@ -113,7 +170,7 @@ def main():
     else:
         complaints += complaints_of_report(directory / f"{case}.json")
         if status != 0:
-            complaints.append(f"soma qemu ended with {status}")
+            complaints.append(f"the machine ended with {status}")
     print("\n".join(re.findall(r"^measure: .*$", console, re.MULTILINE)))
     if complaints:
         print(console[-8000:])
