@@ -19,14 +19,15 @@ import tempfile
 import time
 
 PATIENCE = 600  # seconds until everything is killed; an idle host needs about 20
-# case: platform, revision of the device, guest_mode (init), MiB of memory, verdicts of the guest.
+# case: platform, revision of the device, guest_mode (init), MiB of memory, processors, verdicts of
+# the guest.
 # Few cases: most of a test is the boot of the guest.
 CASES = {
-    "silicon": ("trn1.2xlarge", "silicon", "all", 512, 3),
+    "silicon": ("trn1.2xlarge", "silicon", "all", 512, 1, 3),
     # Memory on both sides of the PCI hole, the other device, and its other revision.
-    "large": ("inf2.xlarge", "qemu", "once", 3072, 1),
+    "large": ("inf2.xlarge", "qemu", "once", 3072, 4, 1),
     # The other front end: a guest is killed in the middle of its checks, the next one has them all.
-    "vfio_user": ("trn1.2xlarge", "silicon", "once", 512, 1),
+    "vfio_user": ("trn1.2xlarge", "silicon", "once", 512, 2, 1),
 }
 DEVICES = {"trn1.2xlarge": "1d0f:7164", "inf2.xlarge": "1d0f:7264"}
 VERDICT = re.compile(r"^verdict: (.*)$", re.MULTILINE)
@@ -58,8 +59,8 @@ def started(command, console):
 
 def boot(directory, case):
     """What a QEMU needs to boot the guest."""
-    _, _, mode, memory, _ = CASES[case]
-    return ["-m", str(memory), "-nodefaults", "-display", "none", "-serial", "stdio",
+    _, _, mode, memory, processors, _ = CASES[case]
+    return ["-m", str(memory), "-smp", str(processors), "-nodefaults", "-display", "none", "-serial", "stdio",
             "-kernel", str(directory / "vmlinuz"),
             "-initrd", str(directory / "initramfs.cpio.gz"),
             *([] if mode == "all" else ["-no-reboot"]),
@@ -123,8 +124,8 @@ def complaints_of_guest(case, console):
     for line in re.findall(r"^not ok .*$", console, re.MULTILINE):
         yield line
     verdicts = VERDICT.findall(console)
-    if len(verdicts) != CASES[case][4]:
-        yield f"{len(verdicts)} verdicts, expected {CASES[case][4]}"
+    if len(verdicts) != CASES[case][5]:
+        yield f"{len(verdicts)} verdicts, expected {CASES[case][5]}"
     for verdict in verdicts:
         if not PASSED.fullmatch(verdict):
             yield f"verdict: {verdict}"

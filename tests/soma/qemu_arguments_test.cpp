@@ -80,7 +80,7 @@ TEST(QemuArguments, WithoutAny) {
   EXPECT_EQ(value_of(all, "-machine"), "memory-backend=neuronmem");
   EXPECT_EQ(value_of(all, "-object"), "memory-backend-memfd,id=neuronmem,size=536870912,share=on");
   EXPECT_EQ(value_of(all, "-device"), "x-pci-proxy-dev,id=neuron0,fd=9");
-  EXPECT_EQ(value_of(all, "-accel"), "tcg");
+  EXPECT_EQ(value_of(all, "-accel"), "tcg,thread=single");
   EXPECT_EQ(value_of(all, "-m"), "512M");
 }
 
@@ -100,6 +100,22 @@ TEST(QemuArguments, AcceleratorInEveryForm) {
         {"--accel", "tcg,thread=multi"},
         {"-enable-kvm"}}) {
     EXPECT_FALSE(has(words(given), "-accel"));
+  }
+}
+
+TEST(QemuArguments, SeveralProcessorsTakeTurns) {
+  EXPECT_EQ(value_of(words({"-smp", "4"}), "-accel"), "tcg,thread=single");
+  EXPECT_EQ(words({"-smp", "2", "-accel", "tcg,thread=single,tb-size=64"}).size(), 13u);
+  EXPECT_FALSE(words({"-smp", "1", "-enable-kvm"}).empty());
+  for (const std::vector<std::string>& given :
+       {std::vector<std::string>{"-smp", "2", "-accel", "tcg"},
+        {"-accel", "tcg,thread=multi", "--smp", "cpus=1,maxcpus=2"},
+        {"-enable-kvm", "-smp", "sockets=2"},
+        {"-M", "pc,accel=kvm", "-smp", "2"},
+        {"-accel", "kvm", "-accel", "tcg,thread=single", "-smp", "2"}}) {
+    const auto command = soma::qemu_command(given, 3);
+    ASSERT_FALSE(command.ok()) << given.front();
+    EXPECT_NE(command.error().message().find("thread=single"), std::string::npos);
   }
 }
 

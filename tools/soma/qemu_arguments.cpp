@@ -49,9 +49,18 @@ struct Seen {
   bool memory = false;
   uint64_t bytes = kDefaultMemory;
   bool accelerator = false;
+  bool in_turn = false;  // its processors execute one at a time
+  std::string several;   // the value of -smp that may mean more than one
   bool q35 = false;
   bool split = false;  // where memory goes on above 4 GiB
 };
+
+void look_at_accelerator(std::string_view value, Seen& seen) {
+  const auto parts = split(value, ',');
+  const bool in_turn = std::find(parts.begin(), parts.end(), "thread=single") != parts.end();
+  seen.in_turn = in_turn && (!seen.accelerator || seen.in_turn);
+  seen.accelerator = true;
+}
 
 base::Status look_at_machine(std::string_view value, Seen& seen) {
   for (const std::string_view part : split(value, ',')) {
@@ -61,7 +70,7 @@ base::Status look_at_machine(std::string_view value, Seen& seen) {
                     "with -m instead");
     }
     if (part == "q35" || part == "type=q35" || starts_with(part, "pc-q35")) seen.q35 = true;
-    if (starts_with(part, "accel=")) seen.accelerator = true;
+    if (starts_with(part, "accel=")) look_at_accelerator("", seen);
     if (starts_with(part, "max-ram-below-4g=")) seen.split = true;
   }
   return {};
@@ -69,7 +78,8 @@ base::Status look_at_machine(std::string_view value, Seen& seen) {
 
 base::Status look_at(std::string_view option, const std::string& value, Seen& seen) {
   if (option == "machine" || option == "M") return look_at_machine(value, seen);
-  if (option == "accel") seen.accelerator = true;
+  if (option == "accel") look_at_accelerator(value, seen);
+  if (option == "smp" && value != "1" && value != "cpus=1") seen.several = value;
   if (option == "m") {
     auto bytes = qemu_memory_bytes(value);
     if (!bytes) return bytes.error();
@@ -125,7 +135,7 @@ base::Result<uint64_t> qemu_memory_bytes(const std::string& value) {
 }
 
 base::Result<QemuCommand> qemu_command(const std::vector<std::string>& arguments, int socket) {
-  constexpr std::string_view kWithValue[] = {"machine", "M", "accel", "m", "mem-path"};
+  constexpr std::string_view kWithValue[] = {"machine", "M", "accel", "m", "mem-path", "smp"};
   // A kernel's command line may hold anything.
   constexpr std::string_view kOpaque[] = {"append", "name", "fw_cfg", "smbios"};
   Seen seen;
@@ -133,7 +143,7 @@ base::Result<QemuCommand> qemu_command(const std::vector<std::string>& arguments
     std::string_view option = arguments[i];
     if (option.size() < 2 || option[0] != '-') continue;
     option.remove_prefix(option[1] == '-' ? 2 : 1);  // QEMU takes both
-    if (option == "enable-kvm") seen.accelerator = true;
+    if (option == "enable-kvm") look_at_accelerator("", seen);
     if (option == "daemonize") {
       return refuse("-daemonize",
                     "the device ends with the process that was started; leave it out");
@@ -145,6 +155,12 @@ base::Result<QemuCommand> qemu_command(const std::vector<std::string>& arguments
     if (i + 1 == arguments.size()) return refuse(arguments[i], "it needs a value");
     base::Status status = look_at(option, arguments[++i], seen);
     if (!status) return status.error();
+  }
+  // The proxy device of QEMU 7.2 answers one access at a time, and drops those that come meanwhile.
+  if (seen.accelerator && !seen.in_turn && !seen.several.empty()) {
+    return refuse("-smp " + seen.several,
+                  "QEMU would lose accesses of one processor while another uses the device; choose "
+                  "no accelerator or -accel tcg,thread=single, or see soma vfio-user");
   }
   const std::string size = std::to_string(seen.bytes);
   std::string machine = std::string("memory-backend=") + kMemoryId;
@@ -163,7 +179,7 @@ base::Result<QemuCommand> qemu_command(const std::vector<std::string>& arguments
       std::string("memory-backend-memfd,id=") + kMemoryId + ",size=" + size + ",share=on",
       "-device",
       std::string("x-pci-proxy-dev,id=") + kDeviceId + ",fd=" + std::to_string(socket)};
-  if (!seen.accelerator) command.words.insert(command.words.end(), {"-accel", "tcg"});
+  if (!seen.accelerator) command.words.insert(command.words.end(), {"-accel", "tcg,thread=single"});
   if (!seen.memory) command.words.insert(command.words.end(), {"-m", "512M"});
   command.words.insert(command.words.end(), arguments.begin(), arguments.end());
   return command;
