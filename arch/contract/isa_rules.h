@@ -212,11 +212,11 @@ constexpr bool executes(const Instruction& in, Engine engine, Gen gen) {
     case Opcode::kRangeSelect:
     case Opcode::kNonzeroWithCount:
       return gen != Gen::kV2;
+    case Opcode::kLoadIndex:
+      return gen == Gen::kV4 && o.load_index.partitions % index_lanes(engine) == 0;
     case Opcode::kActivate2:
     case Opcode::kExponential:
     case Opcode::kRand2:
-    case Opcode::kLoadIndex:
-      return gen == Gen::kV4 && in.operands.load_index.partitions % index_lanes(engine) == 0;
     case Opcode::kQuantizeMx:
     case Opcode::kLdweightsMx:
     case Opcode::kMatmulMx:

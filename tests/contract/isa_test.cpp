@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "arch/contract/isa_file.h"
+#include "arch/contract/isa_rules.h"
 
 namespace contract::isa {
 namespace {
@@ -244,6 +245,29 @@ TEST(EngineFile, RoundTripAndBounds) {
   EXPECT_EQ(changed(24, 0), FileError::kOutOfBounds);     // records inside the header
   EXPECT_EQ(changed(72, 1), FileError::kRelocations);
   EXPECT_EQ(changed(127, 1), FileError::kReservedNotZero);
+}
+
+// Operands share their room: what a rule reads of one instruction is not there in another.
+TEST(IsaRules, VersionFourExecutesItsOwnWhateverTheOperands) {
+  Instruction in{};
+  in.opcode = Opcode::kExponential;
+  in.operands.exponential.partitions = 100;
+  in.operands.exponential.src.memory = Memory::kPsum;
+  EXPECT_TRUE(executes(in, Engine::kDve, Gen::kV4));
+  EXPECT_FALSE(executes(in, Engine::kDve, Gen::kV3));
+  in = {};
+  in.opcode = Opcode::kActivate2;
+  in.operands.activate2.src.memory = Memory::kPsum;
+  EXPECT_TRUE(executes(in, Engine::kAct, Gen::kV4));
+  in = {};
+  in.opcode = Opcode::kRand2;
+  in.operands.rand2.minimum.bits = 0x3DCCCCCD;
+  EXPECT_TRUE(executes(in, Engine::kDve, Gen::kV4));
+  in = {};
+  in.opcode = Opcode::kLoadIndex;
+  in.operands.load_index.partitions = 16;
+  EXPECT_TRUE(executes(in, Engine::kDve, Gen::kV4));
+  EXPECT_FALSE(executes(in, Engine::kPe, Gen::kV4));
 }
 
 }  // namespace
