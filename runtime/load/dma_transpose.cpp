@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 
+#include "arch/contract/address_map.h"
 #include "arch/contract/descriptor.h"
 #include "arch/contract/dge.h"
 #include "runtime/nrt/status.h"
@@ -131,6 +133,15 @@ base::Result<std::vector<TransposeBlock>> transpose_blocks(const neff::DmaTransf
   if (size != 2 && size != 4) {
     return unsupported(NRT_INVALID, "A DMA transpose of elements of " + std::to_string(size) +
                                         " bytes; there are 2 and 4");
+  }
+  // Each descriptor writes up to kRows elements: rings that have no room are not built first.
+  uint64_t elements = 1;
+  for (const uint64_t n : transfer.transpose_shape) elements *= n;
+  constexpr uint64_t kMost = uint64_t{contract::ring::kMost} * contract::kDmaPerNc;
+  if (elements / kRows > kMost) {
+    return error(NRT_RESOURCE, "A DMA transpose takes " + std::to_string(elements / kRows) +
+                                   " descriptors or more; the rings of a queue set hold " +
+                                   std::to_string(kMost));
   }
   return Blocks(transfer).all();
 }

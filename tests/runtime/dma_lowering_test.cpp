@@ -216,6 +216,20 @@ TEST(DmaLowering, TransposesAreBlocksOfRows) {
   }
 }
 
+// Refused before its blocks, which would not fit in memory, are made.
+TEST(DmaLowering, TransposesBeyondTheRingsAreCountedOnly) {
+  constexpr int64_t kSide = 1 << 17;
+  neff::DmaElement e = copy_element(flat(kSide * kSide * 2), flat(kSide * kSide * 2));
+  e.transfers[0].op = neff::DmaOp::kTranspose;
+  e.transfers[0].transpose_element_size = 2;
+  e.transfers[0].transpose_shape = {kSide, 1, 1, kSide};
+  e.transfers[0].transpose_perm = {3, 1, 2, 0};
+  std::vector<nrt::QueueImage> queues(16);
+  const auto counts = nrt::lower_block(context(), {&e}, &queues);
+  ASSERT_FALSE(counts.ok());
+  EXPECT_NE(counts.error().what.find("takes 1073741824 descriptors or more"), std::string::npos);
+}
+
 // Where rows are cut to pieces there is one row in a packet.
 TEST(DmaLowering, TransposesOfPiecesFitInPackets) {
   neff::DmaElement element = copy_element(rows(2, 16 * 8, 4), flat(2 * 16 * 8));
