@@ -1,6 +1,8 @@
 // What the calls of a kernel share on their way to instructions. Internal to this room.
 #pragma once
 
+#include <string>
+
 #include "compiler/kernel/program.h"
 
 namespace kernel {
@@ -27,6 +29,18 @@ inline uint8_t reversal(const Step& first, bool second) {
 
 inline uint8_t lanes_of(const View& view) {
   return static_cast<uint8_t>(view.size(0));
+}
+
+// Elements in each partition.
+inline int64_t free_elements(const View& view) {
+  return view.elements() / (view.size(0) > 0 ? view.size(0) : 1);
+}
+
+// Keeps a mistake as the kernel's error, with the call's name before it, unless `legal`.
+inline bool require(Program* p, const Call& call, bool legal, const std::string& rule) {
+  if (p->ok() && !legal)
+    p->fail(base::Fault::kUsage, call.at, std::string(call.name) + ": " + rule);
+  return p->ok();
 }
 
 inline bool in_psum(const View& v) {

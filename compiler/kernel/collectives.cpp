@@ -91,6 +91,8 @@ bool Program::contiguous(const Call& call, const char* name, const View& view) {
   neff::AccessPattern p;
   if (view.space_ != Space::kHbm) {
     fail(base::Fault::kUsage, call.at, what + "is not in HBM");
+  } else if (!stays(call, name, view)) {
+    return false;
   } else if (!pattern(view, &p) || p.dims != 1) {
     fail(base::Fault::kUsage, call.at, what + "is not contiguous");
   } else if (view.elements() > kMostOfPattern) {
@@ -138,7 +140,7 @@ void Program::add_collective(const Call& call, const Collective& what, const Gro
         name + stream_name(stream) + "; there are 0 to " + std::to_string(streams.size() - 1));
   }
   if (!takes(call, what, group)) return;
-  if (loop() != 0) {
+  if (scope() != 0) {
     return fail(base::Fault::kUsage, call.at,
                 name + "in a loop; the loader has to know how many there are");
   }

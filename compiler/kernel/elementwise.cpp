@@ -115,7 +115,8 @@ void Kernel::scalar_tensor_tensor(const View& dst, const View& src, const Step& 
 }
 
 void Kernel::tensor_tensor_scan(const View& dst, const View& a, const View& b,
-                                const Scalar& initial, Op op0, Op op1, Location at) {
+                                const Scalar& initial, Op op0, Op op1, bool reverse0, bool reverse1,
+                                Location at) {
   Program& p = *program_;
   const Call call{at, "tensor_tensor_scan"};
   const Program::Operand operands[] = {{"dst", &dst, true}, {"a", &a, false}, {"b", &b, false}};
@@ -127,7 +128,7 @@ void Kernel::tensor_tensor_scan(const View& dst, const View& a, const View& b,
                                     p.tensor(call, operands[1]),
                                     p.scalar(call, "initial", initial, Op::kAdd, dst.size(0)),
                                     p.tensor(call, operands[2]),
-                                    0,
+                                    static_cast<uint8_t>((reverse0 ? 1 : 0) | (reverse1 ? 2 : 0)),
                                     lanes_of(dst)};
   p.add(call, chosen(Engine::kAuto, Engine::kVector), in);
 }
@@ -213,6 +214,22 @@ void Kernel::copy_predicated(const View& dst, const View& src, const View& predi
   p.add(call, chosen(Engine::kAuto, Engine::kVector), in);
 }
 
+void Kernel::copy_predicated(const View& dst, const Scalar& src, const View& predicate,
+                             bool reverse, Location at) {
+  Program& p = *program_;
+  const Call call{at, "copy_predicated"};
+  const Program::Operand operands[] = {{"dst", &dst, true}, {"predicate", &predicate, false}};
+  if (!alike(&p, call, {operands[0], operands[1]})) return;
+  isa::Instruction in = make(Opcode::kCopyPredicated);
+  isa::CopyPredicated& o = in.operands.copy_predicated;
+  o.dst = p.tensor(call, operands[0]);
+  o.src = p.scalar(call, "src", src, Op::kAdd, dst.size(0));
+  o.predicate = p.tensor(call, operands[1]);
+  o.reverse = reverse ? 1 : 0;
+  o.partitions = lanes_of(dst);
+  p.add(call, chosen(Engine::kAuto, Engine::kVector), in);
+}
+
 void Kernel::gather(const View& dst, const View& src, const View& index, Location at) {
   Program& p = *program_;
   const Call call{at, "gather"};
@@ -223,18 +240,6 @@ void Kernel::gather(const View& dst, const View& src, const View& index, Locatio
   in.operands.n_gather = {p.tensor(call, operands[0]), p.tensor(call, operands[1]),
                           p.tensor(call, operands[2]), lanes_of(dst)};
   p.add(call, chosen(Engine::kAuto, Engine::kGpSimd), in);
-}
-
-void Kernel::set_register(Engine engine, uint8_t number, uint32_t value, Location at) {
-  const Call call{at, "set_register"};
-  if (!program_->check(call, {})) return;
-  if (engine == Engine::kAuto) {
-    program_->fail(base::Fault::kUsage, at, "set_register: of which engine?");
-    return;
-  }
-  isa::Instruction in = make(Opcode::kRegisterMove);
-  in.operands.register_move = {number, {value, false}};
-  program_->add(call, static_cast<uint32_t>(engine), in);
 }
 
 }  // namespace kernel

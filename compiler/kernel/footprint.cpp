@@ -93,14 +93,13 @@ Footprint FootprintBuilder::build() {
 }
 
 Footprint footprint_of(uint64_t memory, const contract::isa::TensorOperand& tensor,
-                       unsigned partitions, int64_t moves, int64_t turns) {
+                       unsigned partitions) {
   const auto bytes = static_cast<int64_t>(contract::isa::data_type_bytes(tensor.dtype));
   FootprintBuilder builder(memory, tensor.byte_offset, bytes);
   builder.partitions(tensor.start_partition, partitions);
   for (const contract::isa::PatternDim& d : tensor.dims) {
     builder.dim(d.step * bytes, std::max<int64_t>(d.count, 1));
   }
-  builder.dim(moves, turns);
   return builder.build();
 }
 

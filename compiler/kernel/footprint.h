@@ -43,9 +43,8 @@ class FootprintBuilder {
   std::array<Footprint::Stride, Footprint::kMaxDims> dims_{};
 };
 
-// `moves`, `turns`: in each turn of a loop it begins so many bytes further on.
 Footprint footprint_of(uint64_t memory, const contract::isa::TensorOperand& tensor,
-                       unsigned partitions, int64_t moves = 0, int64_t turns = 1);
+                       unsigned partitions);
 
 bool may_overlap(const Footprint& a, const Footprint& b);
 // Every byte of `b` is surely one of `a`.

@@ -42,8 +42,8 @@ void set_sides(const isa::SideOperand& dst, const isa::SideOperand& src, const T
 
 // `rows_apart`: the first dimension is one of the result, not merged with what lies inside;
 // `merge` is false where every dimension has its meaning.
-isa::SideOperand Program::side(const Call& call, const char* name, const View& v, bool rows_apart,
-                               bool merge) {
+isa::SideOperand Program::side(const Call& call, const char* name, const View& v, uint32_t engine,
+                               bool rows_apart, bool merge) {
   isa::SideOperand out{};
   const std::string what = std::string(call.name) + ": " + name + " (" + describe(v) + ") ";
   if (v.space_ == Space::kPsum) {
@@ -91,12 +91,26 @@ isa::SideOperand Program::side(const Call& call, const char* name, const View& v
     out.entry = static_cast<uint16_t>(known - table.begin());
     if (known == table.end()) table.push_back(v.buffer_);
   }
-  if (v.loop_ != 0) {
-    if (v.moves_ > int64_t{UINT32_MAX}) {
+  int64_t reach = v.displacement_.positions * v.displacement_.bytes;
+  for (const View::Move& m : v.moves_) reach += (m.turns - 1) * m.bytes;
+  if (reach > int64_t{UINT32_MAX} && v.moves_.size() + (v.displacement_.positions != 0) > 1) {
+    fail(base::Fault::kUsage, call.at, what + "moves by 4 GiB or more in all");
+    return out;
+  }
+  if (v.moves_.size() == 1 && v.displacement_.positions == 0) {
+    const View::Move& move = v.moves_[0];
+    if (move.bytes > int64_t{UINT32_MAX}) {
       fail(base::Fault::kUsage, call.at, what + "moves by 4 GiB or more in each turn");
+      return out;
     }
-    out.offset_register = kTurnRegister;
-    out.scale = static_cast<uint32_t>(v.moves_);
+    out.offset_register = turn_register(find_scope(move.loop)->level);
+    out.scale = static_cast<uint32_t>(move.bytes);
+  } else if (v.moves_.empty() && v.displacement_.positions != 0) {
+    out.offset_register = v.displacement_.by.number;
+    out.scale = static_cast<uint32_t>(v.displacement_.bytes);
+  } else if (moving(v)) {
+    out.offset_register = displace(call, engine, v, v.space_ == Space::kHbm ? 0 : 1);
+    out.scale = 1;
   }
   return out;
 }
@@ -107,8 +121,9 @@ isa::Instruction Program::generated(const Call& call, const Generated& what, con
   // A matrix of more than 16 rows is turned as blocks of 16, which are an axis in between.
   const bool blocks = turn && !rows && what.src.rank() == 2 && what.src.size(0) > kBlockRows &&
                       what.src.size(0) % kBlockRows == 0 && what.dst.rank() == 2;
-  isa::SideOperand dst = side(call, "dst", what.dst, rows && what.scatter, !turn);
-  isa::SideOperand src = side(call, "src", what.src, rows && !what.scatter, !turn);
+  const uint32_t engine = maker(how);
+  isa::SideOperand dst = side(call, "dst", what.dst, engine, rows && what.scatter, !turn);
+  isa::SideOperand src = side(call, "src", what.src, engine, rows && !what.scatter, !turn);
   if (rows && ok()) {  // as many as there are indices, of all that the tensor has
     isa::SideOperand& indexed = what.scatter ? dst : src;
     const View& last = what.dst;
@@ -132,22 +147,28 @@ isa::Instruction Program::generated(const Call& call, const Generated& what, con
   }
   const View& hbm = what.src.space_ == Space::kHbm ? what.src : what.dst;
   if (how.offset_register >= 0 && ok()) {
-    const bool legal = how.offset_register < static_cast<int>(isa::kRegisters) &&
-                       hbm.space_ == Space::kHbm && hbm.loop_ == 0 && how.dim < hbm.dims_.size() &&
+    if (!is_register(call, how.offset_register)) return {};
+    const bool legal = hbm.space_ == Space::kHbm && !moving(hbm) && how.dim < hbm.dims_.size() &&
                        hbm.dims_[how.dim].step >= 0 &&
                        hbm.dims_[how.dim].step * bytes_of(hbm.dtype_) <= int64_t{UINT32_MAX};
     if (!legal) {
       fail(base::Fault::kUsage, call.at,
            std::string(call.name) +
-               ": a dynamic offset needs a register from 0 to 63 and a dimension of a tensor in "
-               "HBM, which does not move with a loop");
+               ": a dynamic offset needs a dimension of a tensor in HBM, which does not move by "
+               "itself");
     }
     isa::SideOperand& moved = what.src.space_ == Space::kHbm ? src : dst;
     moved.offset_register = static_cast<uint8_t>(how.offset_register);
     moved.scale = legal ? static_cast<uint32_t>(hbm.dims_[how.dim].step * bytes_of(hbm.dtype_)) : 0;
   }
   isa::TensorOperand index{};
-  if (rows) index = tensor(call, {"index", what.index, false});
+  if (rows) {
+    index = tensor(call, {"index", what.index, false});
+    if (index.offset_register != isa::kNoRegister && ok()) {
+      index.offset_register = displace(call, engine, *what.index, 2);
+    }
+    displaced_.clear();
+  }
   const auto lanes = static_cast<uint8_t>(rows ? what.index->size(0) : 0);
   const isa::DgeOp op = how.accumulate ? isa::DgeOp::kAdd : isa::DgeOp::kNone;
   if (turn && rows) {
@@ -249,6 +270,7 @@ void Program::add_fold(const Call& call, const View& dst, const std::vector<View
              "largest elements");
     return;
   }
+  if (!stays(call, "dst", dst)) return;
   Copy copy;
   copy.op = fold.op == Op::kMin ? "min" : fold.op == Op::kMax ? "max" : scaled ? "fma" : "add";
   copy.from_dtype = srcs[0].dtype_;
@@ -263,6 +285,7 @@ void Program::add_fold(const Call& call, const View& dst, const std::vector<View
     source.variable = variable(src);
     source.scale = scaled ? fold.scales[i] : 1;
     simple = simple && pattern(src, &source.pattern);
+    if (!stays(call, "src", src)) return;
     if (dst.space_ == Space::kPsum || src.space_ == Space::kPsum ||
         src.elements() != dst.elements() || src.dtype_ != srcs[0].dtype_) {
       fail(base::Fault::kUsage, call.at,
@@ -315,7 +338,7 @@ void Program::add_transpose(const Call& call, const View& dst, const View& src, 
              "PSUM");
     return;
   }
-  if (!apart(call, dst, src)) return;
+  if (!stays(call, "dst", dst) || !stays(call, "src", src) || !apart(call, dst, src)) return;
   copy.op = "transpose";
   copy.from_dtype = src.dtype_;
   copy.to_dtype = dst.dtype_;

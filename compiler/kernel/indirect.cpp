@@ -18,8 +18,8 @@ unsigned scales_of(Opcode opcode) {
 
 View View::indirect(const View& index, int64_t count, Location at) const {
   if (!program_) return {};
-  const bool fits = on_chip() && rank() == 2 && !index_ && loop_ == 0 && index &&
-                    index.rank() == 2 &&
+  const bool fits = on_chip() && rank() == 2 && !index_ && moves_.empty() &&
+                    displacement_.positions == 0 && index && index.rank() == 2 &&
                     (index.dtype() == DType::kUint16 || index.dtype() == DType::kUint32);
   if (!fits || count < 0) {
     return fail("indirect",
@@ -80,7 +80,7 @@ bool Program::add_indices(const Call& call, uint32_t engine, isa::Instruction* i
     fail(base::Fault::kUsage, call.at,
          std::string(call.name) + ": data and their scales go by the same indices");
   }
-  for (const isa::Instruction& load : loads) add(call, engine, load);
+  for (const isa::Instruction& load : loads) add_one(call, engine, load);
   return ok();
 }
 

@@ -16,8 +16,8 @@
 // Calls are recorded in order and mean what they would mean if each were complete before the next.
 // Engines and transfers run at the same time all the same: the builder knows what every call reads
 // and writes, and lets an engine wait, by semaphores, for exactly those earlier ones of others that
-// it must come after. C++ loops are unrolled: but for for_loop(), a kernel is straight-line code
-// for each engine.
+// it must come after. C++ loops are unrolled: but for for_loop(), while_loop() and branch(), a
+// kernel is straight-line code for each engine.
 //
 // Errors: the first mistake is kept, with the line of the kernel, and finish() returns it; later
 // calls do nothing. So a kernel is written without checks, and nothing throws.
@@ -27,10 +27,13 @@
 // so that its value says of every queue that it is through. 5 to 8 count the completed collectives
 // of a stream. They are all back at 0 at the end.
 //
-// for_loop() has further ones, 9 to 13, for a barrier; around each turn everything else is 0.
+// Loops and branches have further ones, 9 to 13, for a barrier; around each turn everything else is
+// 0.
 //
-// Missing: loops in loops, turns that overlap, branches, collectives in loops and on tiles,
-// permutes and collectives of variable size, two cores.
+// Registers: 0 to 31 of each engine are the kernel's, the others those of loops and addresses.
+//
+// Missing: turns that overlap, collectives in loops and on tiles, permutes and collectives of
+// variable size, two cores.
 #pragma once
 
 #include <functional>
@@ -40,93 +43,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "kernel_operands.h"
 #include "kernel_view.h"
 
 namespace kernel {
-
-// One step of an element-wise instruction: x op operand, or operand op x when reversed.
-struct Step {
-  Op op = Op::kBypass;
-  Scalar operand = 0;
-  bool reverse = false;
-};
-
-// function(x * scale + bias); the results go to dst and, as `reduce` says, into the accumulators.
-struct Activation {
-  Function function = Function::kCopy;
-  Scalar scale = 1.0;
-  Scalar bias = 0.0;
-  Reduce reduce = Reduce::kIdle;
-  Op reduce_op = Op::kAdd;
-  float parameter = 0;  // of kPrelu
-};
-
-// offset + lane * multiplier + sum of step * index over the free dimensions of dst, outermost
-// first.
-struct Affine {
-  int32_t offset = 0;
-  int32_t multiplier = 0;
-  std::vector<int32_t> steps;
-};
-
-// How a transfer is made (docs/kernels.md). kStatic: descriptors are written when the file is
-// loaded, the engine only starts them. kHardware: by a block behind the Scalar or the Sync engine,
-// on v3 and later, bytes as they are. kSoftware: by GpSimd, which also converts, adds and follows
-// indices.
-enum class Generate : uint8_t { kStatic = 0, kHardware = 1, kSoftware = 2 };
-
-struct Transfer {
-  Engine engine = Engine::kAuto;  // who starts or makes it: Sync, or GpSimd for kSoftware
-  Generate generate = Generate::kStatic;
-  bool accumulate = false;  // dst += src; not kHardware
-  // Generated only: what lies outside of its tensor is left out instead of an error of the
-  // execution.
-  bool skip = false;
-  // Generated only: the side in HBM (src, if both are) begins further on, by the number in a
-  // register of the engine times the distance of neighbours in dimension `dim`.
-  int offset_register = -1;
-  size_t dim = 0;
-};
-
-// What becomes of the sources of dma_compute: their sum, each times its scale, or the least or
-// largest of them, element by element, in float32.
-struct Fold {
-  Op op = Op::kAdd;            // kAdd, kMin, kMax
-  std::vector<double> scales;  // of kAdd, one per source; empty: all 1
-};
-
-// How often the body of a loop runs: a number, or what one uint32 of a tensor in HBM says when the
-// loop begins, at most `most` times.
-struct Trips {
-  template <typename T, typename = std::enable_if_t<std::is_integral_v<T>>>
-  Trips(T n) : most(static_cast<int64_t>(n)) {}  // NOLINT(google-explicit-constructor)
-  Trips(View number, int64_t most) : most(most), counted(true), cell(std::move(number)) {}
-
-  int64_t most;
-  bool counted = false;  // by `cell`
-  View cell;
-};
-
-// Who works together on a collective: lists of ranks, each of which does it on its own. All groups
-// of a kernel have the ranks 0 to n - 1, each in one list; its place there is its index.
-struct Group {
-  std::vector<std::vector<uint32_t>> lists;
-
-  // All of `ranks` ranks in one list.
-  static Group all(uint32_t ranks) {
-    Group group;
-    group.lists.resize(1);
-    for (uint32_t r = 0; r < ranks; ++r) group.lists[0].push_back(r);
-    return group;
-  }
-};
-
-// Collectives of a stream are carried out one after the other, and so triggered by one engine;
-// different streams (0 to 3, as many as the core has CC-cores) are independent.
-struct Stream {
-  unsigned number = 0;
-  Engine trigger = Engine::kAuto;  // GpSimd
-};
 
 class __attribute__((visibility("default"))) Kernel {
  public:
@@ -216,8 +136,10 @@ class __attribute__((visibility("default"))) Kernel {
                             const View& other, bool reverse = false,
                             Location at = Location::here());
   // r = (a op0 r) op1 b along the stream, from `initial` on.
+  // Reversed: r op0 a, b op1 what comes of it.
   void tensor_tensor_scan(const View& dst, const View& a, const View& b, const Scalar& initial,
-                          Op op0, Op op1, Location at = Location::here());
+                          Op op0, Op op1, bool reverse0 = false, bool reverse1 = false,
+                          Location at = Location::here());
   void tensor_copy(const View& dst, const View& src, Engine engine = Engine::kAuto,
                    Location at = Location::here());
   void reciprocal(const View& dst, const View& src, Location at = Location::here());
@@ -231,8 +153,37 @@ class __attribute__((visibility("default"))) Kernel {
   // Where the predicate is not 0 (reverse: is 0), dst = src.
   void copy_predicated(const View& dst, const View& src, const View& predicate,
                        bool reverse = false, Location at = Location::here());
+  // The same with one number for all elements of a partition.
+  void copy_predicated(const View& dst, const Scalar& src, const View& predicate,
+                       bool reverse = false, Location at = Location::here());
+  // dst = predicate (of 8 or 16 bits) is not 0 (reverse: is 0) ? on_true : on_false; the largest
+  // goes into Vector's accumulators.
+  void select_reduce(const View& dst, const View& predicate, const View& on_true,
+                     const Scalar& on_false, bool reverse = false, Reduce reduce = Reduce::kIdle,
+                     Location at = Location::here());
+  // dst = inside of the range ? src : its fill, whose largest goes into Vector's accumulators. On
+  // v3 and later.
+  void range_select(const View& dst, const View& src, const Range& range,
+                    Reduce reduce = Reduce::kResetReduce, Location at = Location::here());
+  // dst = exp(src - maximum), whose sum goes into Vector's accumulators. NeuronCore v4.
+  void exponential(const View& dst, const View& src, const Scalar& maximum = 0.0,
+                   Reduce reduce = Reduce::kIdle, const Scalar& initial = 0.0,
+                   Location at = Location::here());
   // In each partition: dst[i] = src[index[i]], uint32 indices.
   void gather(const View& dst, const View& src, const View& index, Location at = Location::here());
+  // In each group of 16 partitions with the uint16 indices I, number j in partition j mod 16 of the
+  // group, column j / 16: dst[p, j * width + t] = src[p, I[j] + t], t < width, a power of two up to
+  // 32.
+  void local_gather(const View& dst, const View& src, const View& index, int width = 1,
+                    Location at = Location::here());
+  // In each quadrant of 32 partitions: partition i of dst is partition mask[i] of src, or stays as
+  // it is where mask[i] is 255.
+  void stream_shuffle(const View& dst, const View& src, const std::vector<uint8_t>& mask,
+                      Location at = Location::here());
+  // dst (columns x partitions) = src transposed, up to 32 x 32; or of tiles that are equally large
+  // and have multiples of 32 on both sides: each block of 32 x 32, where it is. By Vector, bit by
+  // bit.
+  void transpose_blocks(const View& dst, const View& src, Location at = Location::here());
 
   // Folds the innermost `dims` dimensions of src.
   void tensor_reduce(const View& dst, const View& src, Op op, size_t dims = 1, bool negate = false,
@@ -245,6 +196,11 @@ class __attribute__((visibility("default"))) Kernel {
   // activation() into fresh accumulators, then read_accumulator().
   void activation_reduce(const View& dst, const View& result, const View& src, Activation what,
                          Location at = Location::here());
+  // NeuronCore v4.
+  void activation2(const View& dst, const View& src, const Activation2& what,
+                   Location at = Location::here());
+  // Has Scalar load the function's table now, not when an activation needs it.
+  void load_function(Function function, Location at = Location::here());
   void read_accumulator(const View& dst, Engine engine, bool negate = false,
                         Location at = Location::here());
 
@@ -263,15 +219,55 @@ class __attribute__((visibility("default"))) Kernel {
   void max8(const View& dst, const View& src, Location at = Location::here());
   void find_index8(const View& dst, const View& src, const View& values,
                    Location at = Location::here());
+  // dst = src, where the first place of each of eight values, the last value first, is `fill`;
+  // index (uint16 or uint32), if given, takes the places.
+  void match_replace8(const View& dst, const View& src, const View& values, double fill,
+                      const View& index = View(), Location at = Location::here());
+  // In each group of 16 partitions with n values of src, number i in partition i mod 16 of the
+  // group, column i / 16: dst are the largest ones, ascending, index (uint32) their numbers.
+  // bfloat16.
+  void topk(const View& dst, const View& index, const View& src, int64_t n,
+            Location at = Location::here());
+  // In partitions 0, 16, ... only: the places of elements of src (int32, float32) that are not 0,
+  // plus offset, then padding; the last element of dst (int32), one more than src has, is their
+  // number. On v3 and later.
+  void nonzero_with_count(const View& dst, const View& src, int32_t offset = 0,
+                          int32_t padding = -1, Location at = Location::here());
+  // Of one partition: for each element of ids the place where its run of equal ones begins, then
+  // for each the one behind it; n and -1 where an id is 0. int32 or float32.
+  void sequence_bounds(const View& dst, const View& ids, Location at = Location::here());
+
+  // ---- Random numbers (spec/engine-isa.md 10.5): engines have generators of their own ----
+  // Random bits of integers. GpSimd on v3 and later.
+  void rng(const View& dst, Engine engine = Engine::kVector, Location at = Location::here());
+  // Uniform numbers from `low` up to, without, `high`. NeuronCore v4.
+  void rand2(const View& dst, const Scalar& low, const Scalar& high,
+             Location at = Location::here());
+  // dst = src, or 0 with this probability; keep: 0 unless with it.
+  void dropout(const View& dst, const View& src, const Scalar& probability, bool keep = false,
+               Location at = Location::here());
+  // One element of 4 bytes of one partition seeds Vector's generators.
+  void set_rng_seed(const View& src, Location at = Location::here());
+  // uint32: 6 of each partition for GpSimd (v3 and later), 24 for Vector (v4).
+  void rand_get_state(const View& dst, Engine engine = Engine::kGpSimd,
+                      Location at = Location::here());
+  void rand_set_state(const View& src, Engine engine = Engine::kGpSimd,
+                      Location at = Location::here());
 
   // dst[m, n] (+)= sum over k of stationary[k, m] * moving[k, n]; k and m are partitions.
   void matmul(const View& dst, const View& stationary, const View& moving,
               Accumulate accumulate = Accumulate::kOverwrite, Location at = Location::here());
+  void matmul(const View& dst, const View& stationary, const View& moving, const Product& how,
+              Location at = Location::here());
   // The two halves of it: weights stay until the next ones.
   // Tiles of the array begin at the first partition of stationary, and at `column`, the first
   // partition of dst.
   void load_weights(const View& stationary, int column = 0, Location at = Location::here());
+  void load_weights(const View& stationary, int column, const Product& how,
+                    Location at = Location::here());
   void multiply(const View& dst, const View& moving, Accumulate accumulate = Accumulate::kOverwrite,
+                Location at = Location::here());
+  void multiply(const View& dst, const View& moving, const Product& how,
                 Location at = Location::here());
   // ---- Numbers with scales of groups (spec/engine-isa.md 5.6), NeuronCore v4 ----
   // Operands have elements of four numbers: K = 4 x partitions, which are 32, 64, 96 or 128. A
@@ -299,16 +295,35 @@ class __attribute__((visibility("default"))) Kernel {
   // Ones on the diagonal, zeros elsewhere.
   void identity(const View& dst, Location at = Location::here());
 
-  // Register `number` of an engine, for Scalar::reg.
+  // ---- Registers of one engine: 0 to 31, of 32 bits ----
   void set_register(Engine engine, uint8_t number, uint32_t value, Location at = Location::here());
+  // to = a op b; b: a number or a register. The 64-bit form works on pairs of registers, the one
+  // that is named and the next one, which has the high half; a number has a high half of 0.
+  void register_alu(Engine engine, Register to, Alu op, Register a, const Scalar& b,
+                    Location at = Location::here());
+  void register_alu64(Engine engine, Register to, Alu op, Register a, const Scalar& b,
+                      Location at = Location::here());
+  // One element of a tensor, or of a tile in SBUF: integers of less than 32 bits are extended. Of a
+  // tensor 8 bytes, too, from and to a pair.
+  void register_load(Engine engine, Register to, const View& cell, Location at = Location::here());
+  void register_store(Engine engine, const View& cell, Register from,
+                      Location at = Location::here());
+  // The rank of this core among those that the kernel was loaded with; 0 without.
+  void rank_id(Engine engine, Register to, Location at = Location::here());
 
-  // ---- Loops ----
+  // ---- Loops and branches ----
   // `body` is called once and writes the code of all turns, in which views move by slices with the
-  // index that it is given. Transfers in it are generated, by hardware where that can do them.
-  // Between two turns everything is complete. Loops do not nest; a kernel with loops leaves
-  // registers from 32 on alone. Weights of products do not survive the beginning or the end.
+  // index that it is given. Transfers of what moves are generated, by hardware where that can do
+  // them. Between two turns everything is complete. Up to 4 loops may lie in one another. Weights
+  // of products do not survive the beginning or the end.
   void for_loop(const Trips& trips, const std::function<void(Index)>& body,
                 Location at = Location::here());
+  // Turns as long as the condition is met before each of them, at most `most`.
+  void while_loop(const Condition& condition, int64_t most, const std::function<void(Index)>& body,
+                  Location at = Location::here());
+  // Either of them, each of which is called once; what they write is executed as if in a loop.
+  void branch(const Condition& condition, const std::function<void()>& then,
+              const std::function<void()>& otherwise = {}, Location at = Location::here());
 
   // ---- The end ----
   // The first mistake so far.
@@ -319,9 +334,10 @@ class __attribute__((visibility("default"))) Kernel {
   base::Status save(const std::string& path, Location at = Location::here());
 
  private:
-  void product(const char* name, const View& dst, const View& moving, Accumulate accumulate,
+  void product(const char* name, const View& dst, const View& moving, const Product& how,
                bool transpose, Location at);
-  bool fits(const char* name, const View& dst, const View& moving, bool mx, Location at);
+  bool fits(const char* name, const View& dst, const View& moving, int slices, bool mx,
+            Location at);
   View tensor(const std::string& name, int usage, DType dtype, Sizes shape, const void* data,
               size_t bytes, Location at);
   Tile tile(Space space, const Sizes& shape, DType dtype, const std::string& name,

@@ -125,6 +125,26 @@ enum class Reduce : uint8_t {
 // on each element replaces it and the others add to it.
 enum class Accumulate : uint8_t { kOverwrite = 0, kAdd = 1, kFirstWrite = 2, kStart = 3 };
 
+// Of registers, on 32 or 64 bits, wrapping; shifts are logical and take the count modulo the width,
+// kMin and kMax compare without signs.
+enum class Alu : uint8_t {
+  kAdd = 0,
+  kSubtract = 1,
+  kMultiply = 2,
+  kShiftLeft = 3,
+  kShiftRight = 4,
+  kAnd = 5,
+  kOr = 6,
+  kXor = 7,
+  kMin = 8,
+  kMax = 9,
+};
+
+// A register of the engine that executes what uses it: 0 to 31, the others are the builder's.
+struct Register {
+  uint8_t number = 0;
+};
+
 // The line of the kernel that a call stands on; every call takes it by itself.
 struct Location {
   const char* file = "";

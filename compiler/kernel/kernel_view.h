@@ -35,8 +35,8 @@ class Index {
   friend class View;
   Index(uint32_t loop, int64_t most) : loop_(loop), most_(most) {}
 
-  uint32_t loop_;
-  int64_t most_;  // turns
+  uint32_t loop_;  // its scope
+  int64_t most_;   // turns
   int64_t factor_ = 1;
 };
 
@@ -63,8 +63,12 @@ class __attribute__((visibility("default"))) View {
   View slice(size_t dim, int64_t first, int64_t count, int64_t step = 1,
              Location at = Location::here()) const;
   // The same in the body of a loop, from another first index in each turn: inside in all of them.
-  // Not of partitions.
+  // Not of partitions. Slices by the indices of several loops add up.
   View slice(size_t dim, const Index& first, int64_t count, Location at = Location::here()) const;
+  // From the index on that a register of the engine holds when it executes the instruction or makes
+  // the transfer: `count` of them inside, which only the hardware can tell. Not of partitions, and
+  // once in a view.
+  View slice(size_t dim, Register first, int64_t count, Location at = Location::here()) const;
   // One index; the dimension goes away, except partitions, of which one is left.
   View index(size_t dim, int64_t i, Location at = Location::here()) const;
   // The same elements in the same order in other dimensions. Partitions stay.
@@ -77,6 +81,10 @@ class __attribute__((visibility("default"))) View {
   View unsqueeze(size_t dim, Location at = Location::here()) const;
   // `dim` becomes two: positions of a window of `size` that moves by `stride`, and places in it.
   View windows(size_t dim, int64_t size, int64_t stride, Location at = Location::here()) const;
+  // Elements of the whole tensor, or in these partitions of the whole tile, by steps (from 0 on)
+  // and counts, outermost first; `offset` counts from its first one. They may be met more than
+  // once.
+  View pattern(const std::vector<Dim>& dims, int64_t offset, Location at = Location::here()) const;
   // The same bits as another type. The innermost dimension must be contiguous if sizes differ.
   View as(DType dtype, Location at = Location::here()) const;
   // NeuronCore v4: element i of the result is element index[i] of this tile, (partitions, size), as
@@ -104,8 +112,20 @@ class __attribute__((visibility("default"))) View {
   std::vector<Dim> dims_;
   std::shared_ptr<const View> index_;  // what it goes by, or null
   int64_t extent_ = 0;                 // elements that there are to choose from
-  uint32_t loop_ = 0;                  // in which it begins `moves_` bytes further on in each turn
-  int64_t moves_ = 0;
+  // It begins so many bytes further on in each turn of a loop.
+  struct Move {
+    uint32_t loop;
+    int64_t bytes;
+    int64_t turns;
+  };
+  std::vector<Move> moves_;
+  // And, if `positions` is not 0, by a register times `bytes`, from 0 to `positions` - 1 of them.
+  struct Displacement {
+    Register by;
+    int64_t bytes = 0;
+    int64_t positions = 0;
+  };
+  Displacement displacement_;
 };
 
 // Memory on the chip, from its allocation until it is destroyed or released. What comes after it in
@@ -152,6 +172,7 @@ class Scalar {
   }
   Scalar(View tile) : kind_(kTile), tile_(std::move(tile)) {}
   Scalar(const Tile& tile) : kind_(kTile), tile_(tile) {}
+  Scalar(Register number) : Scalar(reg(number.number)) {}
   // NOLINTEND(google-explicit-constructor)
   static Scalar reg(uint8_t number) {
     Scalar s(0);

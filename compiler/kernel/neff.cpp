@@ -1,16 +1,12 @@
-// From the recorded kernel to the members of a NEFF: programs with semaphores (spec/neff.md 5.5),
-// definitions (spec/neff.md 2.6), transfers (spec/neff.md 3.2) and where each instruction comes
-// from.
+// From the recorded kernel to the members of a NEFF: programs, definitions (spec/neff.md 2.6),
+// transfers (spec/neff.md 3.2) and where each instruction comes from.
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <map>
-#include <optional>
 
 #include "arch/contract/dge.h"
-#include "arch/contract/isa_file.h"
 #include "base/json.h"
-#include "compiler/kernel/program.h"
+#include "compiler/kernel/engine_file.h"
 #include "neff_loader/debug_info.h"
 #include "neff_loader/neff.h"
 #include "neff_loader/pack.h"
@@ -41,236 +37,6 @@ const char* key_of(uint32_t engine) {
 std::vector<uint8_t> bytes_of_json(const Json& json, int indent = -1) {
   return neff::text_bytes(base::json_text(json, indent) + "\n");
 }
-
-// Which events are waited for, and the semaphore values that say that they are complete. Each
-// segment begins anew.
-class Signals {
- public:
-  explicit Signals(const Program& program)
-      : rank_(program.segments.size()), dma_engines_(program.params.dma_engines) {
-    for (const Entry& e : program.entries) {
-      for (const Event& w : e.waits) {
-        if (w.agent >= isa::kEngines) continue;
-        std::vector<uint32_t>& list = rank_[e.segment][w.agent];
-        if (list.size() <= w.number) list.resize(w.number + 1);
-        list[w.number] = 1;
-      }
-    }
-    for (auto& segment : rank_) {
-      for (std::vector<uint32_t>& list : segment) {
-        uint32_t count = 0;
-        for (uint32_t& n : list) {
-          if (n != 0) n = ++count;
-        }
-      }
-    }
-  }
-
-  bool awaited(uint32_t segment, const Event& event) const {
-    if (event.agent >= isa::kEngines) return false;
-    const std::vector<uint32_t>& list = rank_[segment][event.agent];
-    return event.number < list.size() && list[event.number] != 0;
-  }
-
-  isa::Wait wait(uint32_t segment, const Event& event) const {
-    if (event.agent < isa::kEngines) {
-      return {isa::WaitCond::kGe, false, agent_semaphore(event.agent),
-              rank_[segment][event.agent][event.number]};
-    }
-    if (event.agent < Order::kFirstQueueSet) {
-      return {isa::WaitCond::kGe, false, agent_semaphore(event.agent), event.number};
-    }
-    const uint32_t turn = (event.number - 1) / Order::kWindow + 1;
-    return {isa::WaitCond::kGe, false, transfer_semaphore(event), turn * dma_engines_};
-  }
-
-  static uint8_t transfer_semaphore(const Event& event) {
-    const uint32_t set = event.agent - Order::kFirstQueueSet;
-    return static_cast<uint8_t>(kFirstTransferSemaphore + Order::kWindow * set +
-                                (event.number - 1) % Order::kWindow);
-  }
-
- private:
-  // Per segment, engine and number: the semaphore's value, or 0.
-  std::vector<std::array<std::vector<uint32_t>, isa::kEngines>> rank_;
-  unsigned dma_engines_;  // what one transfer adds (spec/neff.md 3.8)
-};
-
-// One engine's program file.
-class EngineFile {
- public:
-  EngineFile(const Program& program, const Signals& signals, uint32_t engine)
-      : program_(program), signals_(signals), engine_(engine) {}
-
-  void add(const Entry& entry) {
-    const uint64_t debug_id = neff::debug_id(0, 0, entry.call);
-    const size_t waits = entry.waits.size();
-    for (size_t i = 0; i + 1 < waits; ++i) {
-      isa::Instruction wait{};
-      wait.opcode = isa::Opcode::kEventSemaphore;
-      wait.wait = signals_.wait(entry.segment, entry.waits[i]);
-      wait.debug_id = debug_id;
-      append(wait);
-    }
-    isa::Instruction in = entry.instruction;
-    in.debug_id = debug_id;
-    if (waits > 0) in.wait = signals_.wait(entry.segment, entry.waits.back());
-    if (signals_.awaited(entry.segment, entry.event)) {
-      in.complete_update = {isa::UpdateOp::kInc, agent_semaphore(engine_), 0};
-    }
-    if (in.opcode == isa::Opcode::kPseudoTriggerCollective2) {
-      in.complete_update = {isa::UpdateOp::kInc, agent_semaphore(entry.event.agent), 0};
-    }
-    if (in.opcode == isa::Opcode::kPseudoDmaTrigger) {
-      uint32_t& queue = in.operands.pseudo_dma_trigger.queue;
-      queue = symbol(program_.queues[queue].name);
-    }
-    if (contract::dge::generates(in.opcode)) {
-      const uint32_t set = contract::dge::transfer_of(in).queue;
-      contract::dge::set_queue(&in, symbol(program_.queues[set].name));
-      contract::dge::set_semaphore(&in, Signals::transfer_semaphore(entry.event));
-    }
-    append(in);
-  }
-
-  void begin(const Segment& segment) {
-    if (!segment.loop) return;
-    const Segment::Loop& loop = *segment.loop;
-    const auto most = static_cast<uint32_t>(loop.most);
-    call_ = segment.call;
-    skip_.reset();
-    if (loop.trips) {
-      isa::Instruction load = control(isa::Opcode::kTensorLoad);
-      load.operands.tensor_load = {kTripsRegister, *loop.trips, isa::DgeBounds::kError};
-      append(load);
-      append(alu(isa::AluOp::kMin, kTripsRegister, kTripsRegister, most));
-    } else {
-      append(set(kTripsRegister, most));
-    }
-    append(set(kTurnRegister, 0));
-    if (loop.trips) {
-      skip_ = here();
-      append(branch(isa::BranchCond::kEq, kTripsRegister, {0, false}, 0));
-    }
-    top_ = here();
-    for (size_t i = 0; i < loop.scales.size(); ++i) {
-      append(alu(isa::AluOp::kMul, static_cast<uint8_t>(kFirstScaledRegister + i), kTurnRegister,
-                 static_cast<uint32_t>(loop.scales[i])));
-    }
-  }
-
-  // Of a segment that another one follows.
-  void end(const Segment& segment) {
-    add_border();
-    if (!segment.loop) return;
-    append(alu(isa::AluOp::kAdd, kTurnRegister, kTurnRegister, 1));
-    append(branch(isa::BranchCond::kLtu, kTurnRegister, {kTripsRegister, true}, top_ - here()));
-    if (!skip_) return;
-    const isa::Instruction past =
-        branch(isa::BranchCond::kEq, kTripsRegister, {0, false}, here() - *skip_);
-    isa::encode(past, records_.data() + static_cast<size_t>(*skip_) * isa::kRecordBytes,
-                isa::kRecordBytes);
-  }
-
-  bool empty() const { return records_.empty(); }
-
-  std::vector<uint8_t> finish() {
-    isa::Instruction halt{};
-    halt.opcode = isa::Opcode::kHalt;
-    append(halt);
-    isa::EngineFileHeader h;
-    h.engine = static_cast<uint8_t>(engine_);
-    h.arch = static_cast<uint8_t>(program_.params.generation);
-    h.flags = isa::kFileSelfCleaning;
-    h.record_count = static_cast<uint32_t>(records_.size() / isa::kRecordBytes);
-    std::vector<uint8_t> out(isa::kFileHeaderBytes);
-    out.insert(out.end(), records_.begin(), records_.end());
-    if (symbols_.size() > 1) {
-      h.strings_offset = out.size();
-      for (const std::string& s : symbols_)
-        out.insert(out.end(), s.c_str(), s.c_str() + s.size() + 1);
-      h.strings_bytes = out.size() - h.strings_offset;
-    }
-    isa::store(h, out.data());
-    return out;
-  }
-
- private:
-  int32_t here() const { return static_cast<int32_t>(records_.size() / isa::kRecordBytes); }
-
-  isa::Instruction control(isa::Opcode opcode) const {
-    isa::Instruction in{};
-    in.opcode = opcode;
-    in.debug_id = neff::debug_id(0, 0, call_);
-    return in;
-  }
-  isa::Instruction set(uint8_t r, uint32_t value) const {
-    isa::Instruction in = control(isa::Opcode::kRegisterMove);
-    in.operands.register_move = {r, {value, false}};
-    return in;
-  }
-  isa::Instruction alu(isa::AluOp op, uint8_t dst, uint8_t a, uint32_t b) const {
-    isa::Instruction in = control(isa::Opcode::kRegisterAlu);
-    in.operands.register_alu = {op, dst, a, {b, false}};
-    return in;
-  }
-  isa::Instruction branch(isa::BranchCond cond, uint8_t a, isa::Value b, int32_t target) const {
-    isa::Instruction in = control(isa::Opcode::kCompareBranch);
-    in.operands.compare_branch = {cond, a, b, target};
-    return in;
-  }
-
-  // All engines have drained, and Sync has waited for the transfers: it clears the semaphores, and
-  // they go on. Those of the barrier come back to 0 by themselves.
-  void add_border() {
-    if (engine_ != contract::kSp) append(control(isa::Opcode::kDrain));
-    add_barrier();
-    if (engine_ == contract::kSp) {
-      clear(0, Order::kFirstQueueSet - 1);
-      const size_t sets = program_.queues.size();
-      if (sets != 0)
-        clear(kFirstTransferSemaphore, kFirstTransferSemaphore + Order::kWindow * sets - 1);
-    }
-    add_barrier();
-  }
-
-  void add_barrier() {
-    isa::Instruction barrier = control(isa::Opcode::kAllEngineBarrier);
-    barrier.operands.all_engine_barrier.semaphore = kBarrierSemaphore;
-    append(barrier);
-  }
-
-  void clear(size_t first, size_t last) {
-    isa::Instruction in = control(isa::Opcode::kEventSemaphoreRangeClear);
-    in.operands.event_semaphore_range_clear = {
-        isa::ClearKind::kSemaphore, static_cast<uint8_t>(first), static_cast<uint8_t>(last)};
-    append(in);
-  }
-
-  void append(const isa::Instruction& in) {
-    isa::Record room[1 + isa::kMaxExtensions];
-    const uint32_t n = isa::encode(in, room[0].bytes, sizeof room);
-    for (uint32_t i = 0; i < n; ++i) {
-      records_.insert(records_.end(), room[i].bytes, room[i].bytes + isa::kRecordBytes);
-    }
-  }
-
-  uint32_t symbol(const std::string& name) {
-    const auto found = std::find(symbols_.begin(), symbols_.end(), name);
-    if (found == symbols_.end())
-      return symbols_.push_back(name), static_cast<uint32_t>(symbols_.size() - 1);
-    return static_cast<uint32_t>(found - symbols_.begin());
-  }
-
-  const Program& program_;
-  const Signals& signals_;
-  uint32_t engine_;
-  uint32_t call_ = 0;            // of the loop that has begun last
-  int32_t top_ = 0;              // first record of its turns
-  std::optional<int32_t> skip_;  // of what goes past a loop without turns
-  std::vector<uint8_t> records_;
-  std::vector<std::string> symbols_{""};
-};
 
 const char* usage_name(Usage usage) {
   switch (usage) {
@@ -428,7 +194,7 @@ void add_segments(const Program& program, std::vector<EngineFile>* files) {
     for (; at < program.entries.size() && program.entries[at].segment == s; ++at) {
       (*files)[program.entries[at].engine].add(program.entries[at]);
     }
-    if (s + 1 < program.segments.size()) for_used([&](EngineFile& file) { file.end(segment); });
+    if (s + 1 < program.segments.size()) for_used([&](EngineFile& file) { file.end(); });
   }
 }
 

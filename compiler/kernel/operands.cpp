@@ -6,6 +6,7 @@
 #include "arch/contract/isa_checks.h"
 #include "base/num/types.h"
 #include "compiler/kernel/program.h"
+#include "neff_loader/dtype.h"
 
 namespace kernel {
 namespace {
@@ -66,7 +67,8 @@ bool Program::check(const Call& call, const std::vector<Operand>& operands) {
       fail(base::Fault::kUsage, call.at, what + o.name + " belongs to another kernel");
     } else if (!alive(v)) {
       fail(base::Fault::kUsage, call.at, what + o.name + " is a view of a tile that was released");
-    } else if (v.loop_ != 0 && v.loop_ != loop()) {
+    } else if (std::any_of(v.moves_.begin(), v.moves_.end(),
+                           [&](const View::Move& m) { return find_scope(m.loop) == nullptr; })) {
       fail(base::Fault::kUsage, call.at, what + o.name + " moves with a loop that has ended");
     } else if (o.write && v.space_ == Space::kHbm &&
                (tensors[v.buffer_].usage == Usage::kInput ||
@@ -141,7 +143,10 @@ isa::TensorOperand Program::pattern(const Call& call, const Operand& operand, si
   if (dims.empty() || (folded != nullptr && inner.empty())) dims.push_back({1, 1});
   int64_t elements = 1;
   for (const Dim& d : dims) elements *= d.count;
-  const int64_t most = v.space_ == Space::kPsum ? kMostInPsum : kMostElements;
+  const bool psum = v.space_ == Space::kPsum;
+  const int64_t most = !psum             ? kMostElements
+                       : operand.product ? contract::tpb::kPsumPartitionBytes / bytes_of(v.dtype_)
+                                         : kMostInPsum;
   if (dims.size() > kMostDims || elements > most) {
     fail(base::Fault::kUsage, call.at,
          what + "has " + std::to_string(dims.size()) + " dimensions that are not contiguous and " +
@@ -171,7 +176,11 @@ isa::TensorOperand Program::pattern(const Call& call, const Operand& operand, si
   out.memory = v.space_ == Space::kPsum ? isa::Memory::kPsum : isa::Memory::kSbuf;
   out.dtype = data_type(v.dtype_);
   out.start_partition = static_cast<uint8_t>(v.start_partition_);
-  out.offset_register = v.loop_ == 0 ? isa::kNoRegister : scaled(call, v.moves_);
+  out.offset_register = isa::kNoRegister;
+  if (moving(v)) {  // a mark, until the instruction is added
+    out.offset_register = static_cast<uint8_t>(displaced_.size());
+    displaced_.push_back(v);
+  }
   out.byte_offset = static_cast<uint32_t>(v.offset_);
   return out;
 }
@@ -181,6 +190,7 @@ isa::ScalarOperand Program::scalar(const Call& call, const char* name, const Sca
   isa::ScalarOperand out{};
   if (!ok()) return out;
   if (scalar.kind_ == Scalar::kRegister) {
+    if (!is_register(call, static_cast<int>(scalar.bits_))) return out;
     out.kind = isa::ScalarOperand::kRegister;
     out.bits = scalar.bits_;
     return out;
@@ -225,6 +235,16 @@ uint32_t Program::bits_of(const Call& call, double value, DType dtype) {
     fail(base::Fault::kUsage, call.at,
          std::string(call.name) + ": elements of 8 bytes cannot be set");
   } else if (base::num::is_integer(type)) {
+    const auto bits = static_cast<int>(8 * base::num::size_of(type));
+    const bool sign = base::num::is_signed(type);
+    const double least = sign ? -std::ldexp(1.0, bits - 1) : 0;
+    const double end = std::ldexp(1.0, sign ? bits - 1 : bits);
+    if (!(value >= least && value < end) || value != std::floor(value)) {
+      fail(base::Fault::kUsage, call.at,
+           std::string(call.name) + ": " + std::to_string(value) + " is no " +
+               neff::to_string(data_type(dtype)));
+      return 0;
+    }
     const auto integer = static_cast<int64_t>(value);
     base::num::convert(base::num::Type::kInt64, &integer, type, bytes, 1);
   } else {
@@ -246,7 +266,8 @@ Footprint Program::footprint(const View& view) const {
   for (size_t i = hbm ? 0 : 1; i < view.dims_.size(); ++i) {
     builder.dim(view.dims_[i].step * bytes, view.dims_[i].count);
   }
-  if (view.loop_ != 0) builder.dim(view.moves_, turns());
+  for (const View::Move& m : view.moves_) builder.dim(m.bytes, m.turns);
+  builder.dim(view.displacement_.bytes, view.displacement_.positions);
   return builder.build();
 }
 

@@ -8,8 +8,10 @@ namespace {
 
 constexpr int64_t kBankElements = 512;  // spec/engine-isa.md 2
 
-int64_t free_elements(const View& v) {
-  return v.elements() / std::max<int64_t>(v.size(0), 1);
+// Columns of a product: within a bank, from NeuronCore v4 on over all of them.
+int64_t most_columns(Generation generation, DType dtype) {
+  constexpr int64_t kBytes = contract::tpb::kPsumPartitionBytes;
+  return generation == Generation::kV4 ? kBytes / bytes_of(dtype) : kBankElements;
 }
 
 std::string size_of(int64_t rows, int64_t columns) {
@@ -20,6 +22,22 @@ bool is_e4m3(DType dtype) {
   return dtype == DType::kFloat8e4 || dtype == DType::kFloat8e4fn;
 }
 
+bool is_narrow(DType dtype) {
+  return dtype == DType::kFloat8e3 || dtype == DType::kFloat8e5 || is_e4m3(dtype);
+}
+
+int slices_of(const Product& how) {
+  return how.double_row ? 2 : 1;
+}
+
+// Two rows in each partition: a dimension of their own, and 8-bit floats.
+bool sliced(Program* p, const Call& call, const View& operand, const char* name) {
+  return require(p, call, operand.rank() == 3 && operand.size(1) == 2,
+                 std::string(name) + " of a product of double rows is (partitions, 2, columns)") &&
+         require(p, call, is_narrow(operand.dtype()),
+                 std::string(name) + " of a product of double rows is not of 8-bit floats");
+}
+
 bool is_wide(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat32r;
 }
@@ -27,21 +45,35 @@ bool is_wide(DType dtype) {
 }  // namespace
 
 void Kernel::load_weights(const View& stationary, int column, Location at) {
+  load_weights(stationary, column, Product(), at);
+}
+
+void Kernel::load_weights(const View& stationary, int column, const Product& how, Location at) {
   Program& p = *program_;
   const Call call{at, "load_weights"};
   const Program::Operand operand{"stationary", &stationary, false};
   if (!p.check(call, {operand})) return;
   isa::Instruction in = make(Opcode::kLdweights);
-  in.operands.ldweights.src = p.tensor(call, operand);
-  in.operands.ldweights.rows = lanes_of(stationary);
-  in.operands.ldweights.column = static_cast<uint8_t>(column);
+  isa::Ldweights& o = in.operands.ldweights;
+  o.src = p.tensor(call, operand);
+  o.rows = lanes_of(stationary);
+  o.column = static_cast<uint8_t>(column);
+  o.double_row = how.double_row ? 1 : 0;
+  o.onezero = how.stationary_onezero ? 1 : 0;
+  if (how.double_row && !sliced(&p, call, stationary, "stationary")) return;
+  if (!require(&p, call, !how.double_row || column == 0,
+               "double rows begin at column 0 of the array")) {
+    return;
+  }
   p.add(call, chosen(Engine::kAuto, Engine::kTensor), in);
-  p.weights[{stationary.start_partition_, column}] = {stationary.size(0), free_elements(stationary),
-                                                      stationary.dtype(), false};
+  p.weights[{stationary.start_partition_, column}] = {stationary.size(0),
+                                                      free_elements(stationary) / slices_of(how),
+                                                      stationary.dtype(), slices_of(how), false};
 }
 
 // Whether the weights that are loaded go with this product.
-bool Kernel::fits(const char* name, const View& dst, const View& moving, bool mx, Location at) {
+bool Kernel::fits(const char* name, const View& dst, const View& moving, int slices, bool mx,
+                  Location at) {
   Program& p = *program_;
   const std::string what = std::string(name) + ": ";
   const auto loaded = p.weights.find({moving.start_partition_, dst.start_partition_});
@@ -53,11 +85,16 @@ bool Kernel::fits(const char* name, const View& dst, const View& moving, bool mx
     return false;
   }
   const Program::Weights& w = loaded->second;
-  if (w.rows != moving.size(0) || w.columns != dst.size(0) ||
-      free_elements(dst) != free_elements(moving)) {
+  if (w.slices != slices) {
+    p.fail(base::Fault::kUsage, at,
+           what + "weights of double rows go with a product of double rows, and only with it");
+    return false;
+  }
+  const int64_t columns = free_elements(moving) / slices;
+  if (w.rows != moving.size(0) || w.columns != dst.size(0) || free_elements(dst) != columns) {
     p.fail(base::Fault::kUsage, at,
            what + "stationary is " + size_of(w.rows, w.columns) + " (K x M) and moving " +
-               size_of(moving.size(0), free_elements(moving)) + " (K x N), dst is " +
+               size_of(moving.size(0), columns) + " (K x N), dst is " +
                size_of(dst.size(0), free_elements(dst)) + " (M x N)");
     return false;
   }
@@ -69,27 +106,37 @@ bool Kernel::fits(const char* name, const View& dst, const View& moving, bool mx
     p.fail(base::Fault::kUsage, at, what + "float8e4 and float8e4fn do not multiply");
     return false;
   }
-  if (free_elements(dst) > kBankElements) {
+  const int64_t most = most_columns(p.params.generation, dst.dtype());
+  if (columns > most) {
     p.fail(base::Fault::kUsage, at,
-           what + std::to_string(free_elements(dst)) + " columns; a bank of PSUM holds 512");
+           what + std::to_string(columns) + " columns; " +
+               (most == kBankElements ? "a bank of PSUM holds " : "PSUM holds ") +
+               std::to_string(most));
     return false;
   }
   return true;
 }
 
-void Kernel::product(const char* name, const View& dst, const View& moving, Accumulate accumulate,
+void Kernel::product(const char* name, const View& dst, const View& moving, const Product& how,
                      bool transpose, Location at) {
   Program& p = *program_;
   const Call call{at, name};
-  const Program::Operand operands[] = {{"dst", &dst, true}, {"moving", &moving, false}};
-  if (!p.check(call, {operands[0], operands[1]}) || !fits(name, dst, moving, false, at)) return;
+  const Program::Operand operands[] = {{"dst", &dst, true, true}, {"moving", &moving, false}};
+  if (!p.check(call, {operands[0], operands[1]}) ||
+      !fits(name, dst, moving, slices_of(how), false, at)) {
+    return;
+  }
   isa::Instruction in = make(Opcode::kMatmul);
-  in.operands.matmul.accumulate = static_cast<isa::Accumulate>(accumulate);
-  in.operands.matmul.dst = p.tensor(call, operands[0]);
-  in.operands.matmul.moving = p.tensor(call, operands[1]);
-  in.operands.matmul.rows = lanes_of(moving);
-  in.operands.matmul.columns = lanes_of(dst);
-  in.operands.matmul.transpose = transpose ? 1 : 0;
+  isa::Matmul& o = in.operands.matmul;
+  o.accumulate = static_cast<isa::Accumulate>(how.accumulate);
+  o.dst = p.tensor(call, operands[0]);
+  o.moving = p.tensor(call, operands[1]);
+  o.rows = lanes_of(moving);
+  o.columns = lanes_of(dst);
+  o.transpose = transpose ? 1 : 0;
+  o.double_row = how.double_row ? 1 : 0;
+  o.onezero = how.moving_onezero ? 1 : 0;
+  if (how.double_row && !sliced(&p, call, moving, "moving")) return;
   p.add(call, chosen(Engine::kAuto, Engine::kTensor), in);
 }
 
@@ -107,7 +154,7 @@ void Kernel::load_weights_mx(const View& stationary, const View& scale, Location
   o.scale_rows = static_cast<uint8_t>(isa::scale_rows_of(o.rows));
   p.add(call, chosen(Engine::kAuto, Engine::kTensor), in);
   p.weights[{stationary.start_partition_, 0}] = {stationary.size(0), free_elements(stationary),
-                                                 stationary.dtype(), true};
+                                                 stationary.dtype(), 1, true};
 }
 
 void Kernel::multiply_mx(const View& dst, const View& moving, const View& scale,
@@ -115,9 +162,9 @@ void Kernel::multiply_mx(const View& dst, const View& moving, const View& scale,
   Program& p = *program_;
   const Call call{at, "matmul_mx"};
   const Program::Operand operands[] = {
-      {"dst", &dst, true}, {"moving", &moving, false}, {"scale", &scale, false}};
+      {"dst", &dst, true, true}, {"moving", &moving, false}, {"scale", &scale, false}};
   if (!p.check(call, {operands[0], operands[1], operands[2]}) ||
-      !fits(call.name, dst, moving, true, at)) {
+      !fits(call.name, dst, moving, 1, true, at)) {
     return;
   }
   isa::Instruction in = make(Opcode::kMatmulMx);
@@ -161,13 +208,26 @@ void Kernel::quantize_mx(const View& dst, const View& scale, const View& src, Lo
 }
 
 void Kernel::multiply(const View& dst, const View& moving, Accumulate accumulate, Location at) {
-  product("matmul", dst, moving, accumulate, false, at);
+  Product how;
+  how.accumulate = accumulate;
+  product("matmul", dst, moving, how, false, at);
+}
+
+void Kernel::multiply(const View& dst, const View& moving, const Product& how, Location at) {
+  product("matmul", dst, moving, how, false, at);
 }
 
 void Kernel::matmul(const View& dst, const View& stationary, const View& moving,
                     Accumulate accumulate, Location at) {
-  load_weights(stationary, static_cast<int>(dst.start_partition_), at);
-  multiply(dst, moving, accumulate, at);
+  Product how;
+  how.accumulate = accumulate;
+  matmul(dst, stationary, moving, how, at);
+}
+
+void Kernel::matmul(const View& dst, const View& stationary, const View& moving, const Product& how,
+                    Location at) {
+  load_weights(stationary, static_cast<int>(dst.start_partition_), how, at);
+  product("matmul", dst, moving, how, false, at);
 }
 
 // NeuronCore v2 has only products for it: in float32, and a NaN spreads over its row.
@@ -177,7 +237,7 @@ void Kernel::transpose(const View& dst, const View& src, const View& identity, L
     program_->fail(base::Fault::kUsage, at, "transpose: dst has another type than src");
   }
   load_weights(src, static_cast<int>(dst.start_partition_), at);
-  product("transpose", dst, identity, Accumulate::kOverwrite, exact, at);
+  product("transpose", dst, identity, Product(), exact, at);
 }
 
 void Kernel::identity(const View& dst, Location at) {

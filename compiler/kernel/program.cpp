@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "arch/contract/dge.h"
 #include "arch/contract/isa_rules.h"
 #include "neff_loader/dtype.h"
 #include "neff_loader/status.h"
@@ -231,25 +232,39 @@ bool Program::runs(const Call& call, uint32_t engine, const isa::Instruction& in
 }
 
 void Program::add(const Call& call, uint32_t engine, const isa::Instruction& instruction) {
+  add_one(call, engine, instruction);
+  displaced_.clear();
+}
+
+void Program::add_one(const Call& call, uint32_t engine, const isa::Instruction& instruction) {
   if (!ok() || !runs(call, engine, instruction)) return;
   const isa::OpInfo* op = isa::find_op(instruction.opcode);
   isa::Instruction in = instruction;
   std::vector<std::optional<Footprint>> whole;
   if (!indirections_.empty() && !add_indices(call, engine, &in, &whole)) return;
   std::vector<MemoryAccess> accesses;
+  size_t temporary = 0;
   for (const isa::TensorUse& use : isa::tensors_of(in)) {
-    const bool in_psum = use.tensor->memory == isa::Memory::kPsum;
+    auto& tensor = const_cast<isa::TensorOperand&>(*use.tensor);  // of `in`
+    const bool in_psum = tensor.memory == isa::Memory::kPsum;
     if (in_psum && engine == contract::kPool) {
       fail(base::Fault::kUsage, call.at,
            std::string(call.name) + ": the GpSimd engine does not reach PSUM");
       return;
     }
     const size_t i = accesses.size();
-    const Footprint footprint = i < whole.size() && whole[i]
-                                    ? *whole[i]
-                                    : footprint_of(in_psum ? kPsumMemory : kSbufMemory, *use.tensor,
-                                                   use.partitions, moves_of(*use.tensor), turns());
-    accesses.push_back({footprint, use.access != isa::Access::kRead});
+    const bool write = use.access != isa::Access::kRead;
+    if (tensor.offset_register != isa::kNoRegister) {
+      const View& view = displaced_[tensor.offset_register];
+      accesses.push_back({footprint(view), write});
+      tensor.offset_register = displace(call, engine, view, temporary++);
+      continue;
+    }
+    const Footprint footprint =
+        i < whole.size() && whole[i]
+            ? *whole[i]
+            : footprint_of(in_psum ? kPsumMemory : kSbufMemory, tensor, use.partitions);
+    accesses.push_back({footprint, write});
   }
   isa::Record room[1 + isa::kMaxExtensions];
   if (isa::encode(in, room[0].bytes, sizeof room) == 0) {
@@ -257,6 +272,15 @@ void Program::add(const Call& call, uint32_t engine, const isa::Instruction& ins
          std::string(call.name) + ": these operands do not go together in " + op->name);
     return;
   }
+  const auto gen = static_cast<contract::Gen>(params.generation);
+  if (!op->pseudo && !isa::executes(in, static_cast<isa::Engine>(engine), gen)) {
+    fail(base::Fault::kUsage, call.at,
+         std::string(call.name) + ": the " + engine_name(engine) + " engine of NeuronCore v" +
+             std::to_string(static_cast<int>(gen)) + " does not execute " + op->name +
+             " with these operands");
+    return;
+  }
+  if (!ok()) return;
   Order::Step step = order_.instruction(engine, accesses);
   push({in, engine, begin_call(call), step.event, std::move(step.waits)});
 }
@@ -267,12 +291,14 @@ QueueSet* Program::queue_set(const Call& call, uint32_t engine, const View& dst,
   };
   const char* type = io(dst, Usage::kOutput) ? "out" : io(src, Usage::kInput) ? "in" : "data";
   for (QueueSet& q : queues) {
-    if (q.engine == engine && std::strcmp(q.type, type) == 0) return &q;
+    if (q.engine == engine && !q.alone && scope() == 0 && std::strcmp(q.type, type) == 0) return &q;
   }
   std::string name = std::string("q") + engine_name(engine) + type + "0";
   name[1 + std::strlen(engine_name(engine))] =
       static_cast<char>(std::toupper(static_cast<unsigned char>(type[0])));
   QueueSet set;
+  set.alone = scope() != 0;
+  if (set.alone) name += "Alone" + std::to_string(queues.size());
   set.name = std::move(name);
   set.type = type;
   set.engine = engine;
@@ -298,6 +324,15 @@ void Program::record(const Call& call, uint32_t engine, QueueSet* queue, const i
   push({in, engine, begin_call(call), step.event, std::move(step.waits)});
 }
 
+// What has its address when the file is loaded.
+bool Program::stays(const Call& call, const char* name, const View& view) {
+  if (!moving(view)) return true;
+  fail(base::Fault::kUsage, call.at,
+       std::string(call.name) + ": " + name + " (" + describe(view) +
+           ") moves with a loop or a register; this one is laid out when the file is loaded");
+  return false;
+}
+
 // Otherwise what comes out is undefined (spec/neff.md 3.4).
 bool Program::apart(const Call& call, const View& dst, const View& src) {
   if (!may_overlap(footprint(dst), footprint(src))) return true;
@@ -307,17 +342,45 @@ bool Program::apart(const Call& call, const View& dst, const View& src) {
   return false;
 }
 
-// A transfer of static descriptors.
+// Descriptors of a transfer in one direction, at least: each moves a run that is contiguous on both
+// sides, or of a transposition up to 16 elements. Counted without enumerating them.
+uint64_t Program::least_descriptors(const Copy& copy) {
+  uint64_t count = 0;
+  for (const Copy::Part& part : copy.parts) {
+    uint64_t n = std::max(part.to.innermost_passes(), part.to.bytes() / neff::kMaxDescriptorBytes);
+    if (copy.sources.empty()) n = std::max(n, part.from.innermost_passes());
+    for (const Copy::Source& source : copy.sources) {
+      n = std::max(n, source.pattern.innermost_passes());
+    }
+    if (copy.shape[0] != 0) {
+      const uint64_t elements = part.to.bytes() / bytes_of(copy.to_dtype);
+      n = std::max(n, elements / contract::dge::kTransposeRows);
+    }
+    count += n;
+  }
+  return count;
+}
+
+// The rings of a queue set hold the descriptors of all of its transfers.
+bool Program::fits_rings(const Call& call, QueueSet* queue, const Copy& copy) {
+  const uint64_t most = uint64_t{contract::ring::kMost} * params.dma_engines;
+  const uint64_t more = least_descriptors(copy);
+  queue->descriptors += more;
+  if (queue->descriptors <= most) return true;
+  fail(base::Fault::kResource, call.at,
+       std::string(call.name) + ": this transfer takes " + std::to_string(more) +
+           " descriptors or more, which makes " + std::to_string(queue->descriptors) + " in " +
+           queue->name + "; its rings hold " + std::to_string(most) +
+           ". Cut it into parts that hardware makes (dma_copy), or move longer runs");
+  return false;
+}
+
+// A transfer of static descriptors. The loader lays them out in rings that each execution goes
+// through once, but for a queue set with one transfer, which may take place any number of times.
 void Program::trigger(const Call& call, const View& dst, const View& src, uint32_t engine,
                       Copy copy, const std::vector<MemoryAccess>& accesses) {
-  if (loop() != 0) {
-    return fail(base::Fault::kUsage, call.at,
-                std::string(call.name) +
-                    ": in a loop transfers are generated; descriptors that are written when the "
-                    "file is loaded would be the same in each turn");
-  }
   QueueSet* queue = queue_set(call, engine, dst, src);
-  if (queue == nullptr) return;
+  if (queue == nullptr || !fits_rings(call, queue, copy)) return;
   queue->copies.push_back(std::move(copy));
   isa::Instruction in{};
   in.opcode = isa::Opcode::kPseudoDmaTrigger;
@@ -347,7 +410,7 @@ void Program::add_copy(const Call& call, const View& dst, const View& src, uint3
   if (!isa::has_dtype(data_type(src.dtype_)) || !isa::has_dtype(data_type(dst.dtype_))) {
     return add_moved(call, dst, src, engine);
   }
-  if (loop() != 0) {
+  if (scope() != 0 || moving(dst) || moving(src)) {
     Transfer how;
     const bool hardware = params.generation != Generation::kV2 && dst.dtype_ == src.dtype_;
     how.generate = hardware ? Generate::kHardware : Generate::kSoftware;
@@ -371,7 +434,7 @@ void Program::add_copy(const Call& call, const View& dst, const View& src, uint3
 // waits for a semaphore any more, and it may clear them.
 void Program::close(Location at) {
   const Call call{at, "finish"};
-  if (loop() != 0) return fail(base::Fault::kUsage, at, "finish: in the body of a loop");
+  if (scope() != 0) return fail(base::Fault::kUsage, at, "finish: in the body of a loop or branch");
   closed = true;
   std::vector<bool> used(isa::kEngines, false);
   for (const Entry& e : entries) used[e.engine] = true;

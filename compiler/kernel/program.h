@@ -63,10 +63,12 @@ struct Copy {
 struct QueueSet {
   std::string name;
   const char* type = "data";  // spec/neff.md 2.6.2
+  bool alone = false;         // of one transfer, in a loop or branch
   uint32_t engine = 0;
   uint32_t agent = 0;
   bool store = false;        // of generated transfers: to HBM
   std::vector<Copy> copies;  // in the order of their triggers
+  uint64_t descriptors = 0;  // of all of them, at least
   uint32_t generated = 0;    // transfers of a set of type dynamic
   uint32_t transfers() const { return static_cast<uint32_t>(copies.size()) + generated; }
 };
@@ -81,17 +83,41 @@ struct Entry {
   uint32_t segment = 0;  // of the program, in which events are counted
 };
 
+// Where loops and branches begin and end.
+struct Turning {
+  enum Kind : uint8_t { kNone, kFor, kWhile, kBranch, kElse, kEndLoop, kEndBranch };
+  Kind kind = kNone;
+  uint32_t level = 0;  // of the loops: 0 is the outermost; of an end: of its loop
+  int64_t most = 0;    // turns
+  // What every engine looks at before each turn, before the first one if it is a number of turns,
+  // or to choose a branch.
+  struct Cell {
+    std::optional<isa::SideOperand> tensor;  // else:
+    isa::TensorOperand tile;
+    bool changes = false;                           // nobody goes on before all have looked
+    isa::BranchCond unless = isa::BranchCond::kEq;  // it goes past what follows
+    uint32_t value = 0;
+  };
+  std::optional<Cell> cell;
+};
+
+// How many bytes something begins further on in each turn of the loops around it, by level.
+using Moves = std::map<uint32_t, int64_t>;
+
 // Straight-line code of all engines. Behind each but the last nothing is under way any more, and
 // semaphores are back at 0.
 struct Segment {
-  // It is the body of a loop.
-  struct Loop {
-    int64_t most = 0;                       // turns
-    std::optional<isa::SideOperand> trips;  // where their number is; none: `most`
-    std::vector<int64_t> scales;  // register kFirstScaledRegister + i is the turn times scale i
-  };
-  std::optional<Loop> loop;
+  Turning turning;  // at its beginning
+  std::vector<Moves>
+      scales;         // register kFirstScaledRegister + i holds the sum of turns times bytes
   uint32_t call = 0;  // that begins it
+};
+
+// A loop or branch around what is being written.
+struct Scope {
+  uint32_t id = 0;
+  Turning::Kind kind = Turning::kFor;
+  uint32_t level = 0;  // of a loop
 };
 
 struct Call {
@@ -128,6 +154,7 @@ class Program {
     const char* name;
     const View* view;
     bool write;
+    bool product = false;  // fills PSUM
   };
   // Whether the call may use these; else it has become the kernel's error.
   bool check(const Call& call, const std::vector<Operand>& operands);
@@ -162,13 +189,18 @@ class Program {
   };
   void add_generated(const Call& call, const Generated& what, const Transfer& how);
   // False, with an error, if there cannot be one here.
-  bool begin_loop(const Call& call, const Trips& trips);
-  void end_loop(const Call& call);
-  // The segment of the loop whose body is being written; 0: none.
-  uint32_t loop() const {
-    return segments.back().loop ? static_cast<uint32_t>(segments.size() - 1) : 0;
-  }
-  int64_t turns() const { return segments.back().loop ? segments.back().loop->most : 1; }
+  bool begin_for(const Call& call, const Trips& trips);
+  bool begin_while(const Call& call, const Condition& condition, int64_t most);
+  bool begin_branch(const Call& call, const Condition& condition);
+  void begin_else(const Call& call);
+  void end_scope(const Call& call);
+  // The innermost one; 0: none.
+  uint32_t scope() const { return scopes_.empty() ? 0 : scopes_.back().id; }
+  // An instruction of the sequencer with one element of a tensor or tile, from or to a register.
+  void add_cell(const Call& call, Engine engine, const View& cell, uint8_t number, bool write);
+  bool is_register(const Call& call, int number, bool pair = false);
+  // b of an operation on registers.
+  bool value(const Call& call, const Scalar& b, bool pair, isa::Value* to);
   struct Collective {
     isa::CollectiveType type;
     isa::ReduceOp reduce;
@@ -197,6 +229,7 @@ class Program {
     int64_t rows = 0;
     int64_t columns = 0;
     DType dtype = DType::kFloat32;
+    int slices = 1;
     bool mx = false;
   };
   std::map<std::pair<int64_t, int64_t>, Weights> weights;
@@ -215,13 +248,14 @@ class Program {
   QueueSet* queue_set(const Call& call, uint32_t engine, const View& dst, const View& src);
   QueueSet* add_queue_set(QueueSet set, const Call& call);
   bool pattern(const View& view, neff::AccessPattern* p) const;
-  isa::SideOperand side(const Call& call, const char* name, const View& view, bool rows_apart,
-                        bool merge);
+  isa::SideOperand side(const Call& call, const char* name, const View& view, uint32_t engine,
+                        bool rows_apart, bool merge);
   isa::Instruction generated(const Call& call, const Generated& what, const Transfer& how);
   std::string variable(const View& view) const {
     return view.space_ == Space::kHbm ? tensors[view.buffer_].name : kStateBuffer;
   }
   bool apart(const Call& call, const View& dst, const View& src);
+  bool stays(const Call& call, const char* name, const View& view);
   bool takes(const Call& call, const Collective& what, const Group& group);
   bool takes(const Call& call, const Group& group);
   bool contiguous(const Call& call, const char* name, const View& view);
@@ -233,13 +267,28 @@ class Program {
   bool changes(const Tensor& tensor) const;
   uint32_t begin_call(const Call& call);
   void push(Entry entry);
-  void begin_segment(const Call& call, Segment segment);
-  uint8_t scaled(const Call& call, int64_t bytes);
-  int64_t moves_of(const isa::TensorOperand& tensor) const;
+  void begin_segment(const Call& call, Turning turning);
+  bool enter(const Call& call, Turning turning, int64_t most);
+  bool look_at(const Call& call, const Condition& condition, Turning* turning);
+  bool cell(const Call& call, const char* name, const View& view, Turning::Cell* to);
+  const Scope* find_scope(uint32_t id) const;
+  bool moving(const View& view) const {
+    return !view.moves_.empty() || view.displacement_.positions != 0;
+  }
+  uint8_t scaled(const Call& call, const Moves& moves);
+  Moves moves_of(const View& view) const;
+  uint8_t displace(const Call& call, uint32_t engine, const View& view, size_t temporary);
+  void control(const Call& call, uint32_t engine, const isa::Instruction& in);
+  void add_one(const Call& call, uint32_t engine, const isa::Instruction& instruction);
+  static uint64_t least_descriptors(const Copy& copy);
+  bool fits_rings(const Call& call, QueueSet* queue, const Copy& copy);
   bool lower(const Call& call, const View& dst, const View& src, Copy* copy);
 
   Order order_;
   std::vector<View> indirections_;  // operands of the call at work that go by indices
+  std::vector<View> displaced_;     // and those that move, or begin where a register says
+  std::vector<Scope> scopes_;
+  uint32_t last_scope_ = 0;
   std::set<std::string> names_;
   std::map<std::string, uint64_t> shared_;  // names of outputs to their memories
   size_t world_ = 0;                        // ranks of every group
@@ -265,11 +314,22 @@ constexpr uint64_t kSbufMemory = 0;
 constexpr uint64_t kPsumMemory = 1;
 constexpr uint64_t kFirstTensor = 2;
 
-// Registers of loops.
-constexpr uint8_t kFirstScaledRegister = 32;
-constexpr size_t kMostScaledRegisters = 30;
-constexpr uint8_t kTurnRegister = 62;
-constexpr uint8_t kTripsRegister = 63;
+// Registers of the builder: sums of turns and bytes, temporaries of one instruction, and for each
+// level of loops its turn and its number of turns.
+constexpr uint8_t kFirstOwnRegister = 32;
+constexpr uint8_t kFirstScaledRegister = kFirstOwnRegister;
+constexpr size_t kMostScaledRegisters = 19;
+constexpr uint8_t kFirstTemporary = 51;
+constexpr size_t kTemporaries = 5;
+constexpr uint32_t kMostLevels = 4;
+constexpr uint8_t turn_register(uint32_t level) {
+  return static_cast<uint8_t>(isa::kRegisters - 2 - 2 * level);
+}
+constexpr uint8_t trips_register(uint32_t level) {
+  return static_cast<uint8_t>(turn_register(level) + 1);
+}
+static_assert(kFirstScaledRegister + kMostScaledRegisters == kFirstTemporary &&
+              kFirstTemporary + kTemporaries == turn_register(kMostLevels - 1));
 
 // Semaphores: of what engines and streams complete.
 constexpr uint8_t agent_semaphore(uint32_t agent) {

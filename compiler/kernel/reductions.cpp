@@ -89,6 +89,50 @@ void Kernel::activation_reduce(const View& dst, const View& result, const View& 
   read_accumulator(result, Engine::kScalar, false, at);
 }
 
+void Kernel::activation2(const View& dst, const View& src, const Activation2& what, Location at) {
+  Program& p = *program_;
+  const Call call{at, "activation2"};
+  const Program::Operand operands[] = {{"dst", &dst, true}, {"src", &src, false}};
+  if (!alike(&p, call, {operands[0], operands[1]})) return;
+  isa::Instruction in = make(Opcode::kActivate2);
+  isa::Activate2& o = in.operands.activate2;
+  o.function = static_cast<isa::ActFunction>(what.function);
+  o.op0 = table(what.first.op);
+  o.op1 = table(what.second.op);
+  o.dst = p.tensor(call, operands[0]);
+  o.src = p.tensor(call, operands[1]);
+  o.operand0 = p.scalar(call, "the first operand", what.first.operand, what.first.op, dst.size(0));
+  o.operand1 =
+      p.scalar(call, "the second operand", what.second.operand, what.second.op, dst.size(0));
+  o.parameter = p.bits_of(call, what.parameter, DType::kFloat32);
+  o.reduce_op = table(what.reduce_op);
+  o.reduce_cmd = static_cast<isa::ReduceCmd>(what.reduce);
+  o.reverse = reversal(what.first, what.second.reverse);
+  o.partitions = lanes_of(dst);
+  const bool none = what.second.op == Op::kBypass;
+  const Op first = what.first.op;
+  const bool adds = what.second.op == Op::kAdd || what.second.op == Op::kSubtract;
+  const bool pair = first == Op::kMultiply ? none || adds
+                                           : none && (first == Op::kAdd || first == Op::kSubtract ||
+                                                      first == Op::kBypass);
+  if (!require(&p, call, pair,
+               "its operators are multiply, then add, subtract or nothing; or add, subtract or "
+               "nothing alone") ||
+      !require(&p, call, what.reduce != Reduce::kLoadReduce,
+               "its accumulators begin with no value that is given")) {
+    return;
+  }
+  p.add(call, chosen(Engine::kAuto, Engine::kScalar), in);
+}
+
+void Kernel::load_function(Function function, Location at) {
+  const Call call{at, "load_function"};
+  if (!program_->check(call, {})) return;
+  isa::Instruction in = make(Opcode::kLoadActFuncSet);
+  in.operands.load_act_func_set = {static_cast<isa::ActFunction>(function)};
+  program_->add(call, chosen(Engine::kAuto, Engine::kScalar), in);
+}
+
 void Kernel::read_accumulator(const View& dst, Engine engine, bool negate, Location at) {
   Program& p = *program_;
   const Call call{at, "read_accumulator"};

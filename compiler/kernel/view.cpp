@@ -81,18 +81,47 @@ View View::slice(size_t dim, int64_t first, int64_t count, int64_t step, Locatio
 View View::slice(size_t dim, const Index& first, int64_t count, Location at) const {
   if (!program_) return {};
   const bool partitions = on_chip() && dim == 0;
-  if (partitions || index_ || (loop_ != 0 && loop_ != first.loop_)) {
-    return fail("slice",
-                partitions ? "partitions do not move in a loop"
-                           : "what goes by indices, or moves with another loop, does not move",
-                at);
+  if (partitions || index_) {
+    return fail(
+        "slice",
+        partitions ? "partitions do not move in a loop" : "what goes by indices does not move", at);
   }
   int64_t last = 0;
   if (first.factor_ < 0 || __builtin_mul_overflow(first.most_ - 1, first.factor_, &last)) last = -1;
   if (!slice(dim, last, count, 1, at)) return {};
   View out = slice(dim, 0, count, 1, at);
-  out.loop_ = first.loop_;
-  if (last > 0) out.moves_ += first.factor_ * dims_[dim].step * bytes_of(dtype_);
+  const int64_t bytes = first.factor_ * dims_[dim].step * bytes_of(dtype_);
+  if (last == 0 || bytes == 0) return out;
+  const auto known = std::find_if(out.moves_.begin(), out.moves_.end(),
+                                  [&](const Move& m) { return m.loop == first.loop_; });
+  if (known != out.moves_.end()) {
+    known->bytes += bytes;
+  } else {
+    out.moves_.push_back({first.loop_, bytes, first.most_});
+  }
+  return out;
+}
+
+View View::slice(size_t dim, Register first, int64_t count, Location at) const {
+  if (!program_) return {};
+  const bool partitions = on_chip() && dim == 0;
+  if (partitions || index_ || displacement_.positions != 0) {
+    return fail("slice",
+                partitions ? "no register says where partitions begin"
+                           : "what goes by indices, or by a register already, goes by no register",
+                at);
+  }
+  if (!program_->is_register({at, "slice"}, first.number)) return {};
+  View out = slice(dim, 0, count, 1, at);
+  if (!out) return {};
+  const int64_t bytes = dims_[dim].step * bytes_of(dtype_);
+  if (bytes < 1 || bytes > int64_t{UINT32_MAX}) {
+    return fail("slice",
+                "indices of dimension " + std::to_string(dim) + " of " + join(shape()) + " are " +
+                    std::to_string(bytes) + " bytes apart; a register counts in 1 to 4294967295",
+                at);
+  }
+  out.displacement_ = {first, bytes, dims_[dim].count - count + 1};
   return out;
 }
 
@@ -199,6 +228,38 @@ View View::windows(size_t dim, int64_t size, int64_t stride, Location at) const 
   View out = *this;
   out.dims_[dim] = {d.step * stride, (d.count - size) / stride + 1};
   out.dims_.insert(out.dims_.begin() + static_cast<ptrdiff_t>(dim) + 1, Dim{d.step, size});
+  return out;
+}
+
+View View::pattern(const std::vector<Dim>& dims, int64_t offset, Location at) const {
+  if (!program_) return {};
+  if (index_ || !moves_.empty() || displacement_.positions != 0) {
+    return fail("pattern", "what moves, or goes by indices, has no other pattern", at);
+  }
+  const Program& p = *program_;
+  if (!p.alive(*this)) return fail("pattern", "the tile was released", at);
+  const int64_t first = on_chip() ? p.arena(space_).piece(buffer_).offset : 0;
+  const int64_t size = on_chip() ? p.arena(space_).piece(buffer_).bytes : p.tensors[buffer_].bytes;
+  const int64_t bytes = bytes_of(dtype_);
+  int64_t last = offset;
+  bool inside = offset >= 0;
+  for (const Dim& d : dims) {
+    int64_t reach = 0;
+    inside = inside && d.count >= 1 && d.step >= 0 &&
+             !__builtin_mul_overflow(d.count - 1, d.step, &reach) &&
+             !__builtin_add_overflow(last, reach, &last);
+  }
+  if (!inside || last >= size / bytes) {
+    return fail("pattern",
+                "steps and counts from element " + std::to_string(offset) + " on leave the " +
+                    std::to_string(size / bytes) + " elements of " +
+                    (on_chip() ? "a partition of the tile" : "the tensor"),
+                at);
+  }
+  View out = *this;
+  out.dims_.resize(on_chip() ? 1 : 0);
+  out.dims_.insert(out.dims_.end(), dims.begin(), dims.end());
+  out.offset_ = first + offset * bytes;
   return out;
 }
 

@@ -155,14 +155,12 @@ TEST_F(Calls, EnginesAreChosen) {
   k_.tensor_tensor(i, i, i, Op::kAdd);              // exact integers
   k_.tensor_tensor(i, i, i, Op::kXor);              // bits
   k_.tensor_copy(y_, z_, kernel::Engine::kGpSimd);  // as asked
-  k_.tensor_scalar(s_, s_, {Op::kAdd, 1}, {}, kernel::Engine::kScalar);
   k_.set_register(kernel::Engine::kVector, 3, 7);
   k_.tensor_scalar(y_, y_, {Op::kAdd, kernel::Scalar::reg(3)});
   const Built built = build(k_);
   EXPECT_EQ(built.instructions(Engine::kPool)[0].opcode, isa::Opcode::kTensorTensor);
   EXPECT_EQ(built.instructions(Engine::kPool)[1].opcode, isa::Opcode::kTensorCopy);
   EXPECT_EQ(built.instructions(Engine::kDve)[0].opcode, isa::Opcode::kTensorTensor);
-  EXPECT_EQ(built.instructions(Engine::kAct)[0].opcode, isa::Opcode::kTensorScalar);
   EXPECT_EQ(built.instructions(Engine::kDve)[1].opcode, isa::Opcode::kRegisterMove);
   EXPECT_EQ(built.instructions(Engine::kDve)[2].operands.tensor_scalar.operand0.kind,
             isa::ScalarOperand::kRegister);

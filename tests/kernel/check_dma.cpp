@@ -1,16 +1,7 @@
 // Transfers whose descriptors engines make, through the whole stack: each case writes a kernel,
 // loads it with libnrt and compares what comes out:   check_dma [CASE] Exit status: 0 right, 1
 // wrong data or a failed call, 2 wrong usage.
-#include <nrt/nrt.h>
-#include <nrt/nrt_experimental.h>
-#include <soma/kernel.h>
-
-#include <cstdio>
-#include <cstring>
-#include <functional>
-#include <map>
-#include <string>
-#include <vector>
+#include "kernel_case.h"
 
 namespace {
 
@@ -19,8 +10,8 @@ using kernel::Generate;
 using kernel::Kernel;
 using kernel::Transfer;
 using kernel::View;
-using Bytes = std::vector<uint8_t>;
-using Tensors = std::map<std::string, Bytes>;
+using kernel_case::bytes_of;
+using kernel_case::Case;
 
 constexpr DType kF32 = DType::kFloat32;
 constexpr DType kU32 = DType::kUint32;
@@ -32,12 +23,6 @@ Transfer made(Generate generate) {
   return how;
 }
 
-template <typename T>
-Bytes bytes_of(const std::vector<T>& data) {
-  Bytes out(data.size() * sizeof(T));
-  std::memcpy(out.data(), data.data(), out.size());
-  return out;
-}
 std::vector<float> floats(size_t n, uint32_t seed) {
   std::vector<float> out(n);
   for (size_t i = 0; i < n; ++i) out[i] = static_cast<float>((i * 2654435761u + seed) >> 20);
@@ -47,66 +32,6 @@ std::vector<uint16_t> halves(size_t n) {
   std::vector<uint16_t> out(n);
   for (size_t i = 0; i < n; ++i) out[i] = static_cast<uint16_t>(i * 40503 + 11);
   return out;
-}
-
-struct Case {
-  std::function<void(Kernel&)> write;
-  Tensors inputs;
-  Tensors expected;  // outputs, which hold 0xEE before
-  NRT_STATUS status = NRT_SUCCESS;
-};
-
-bool fine(NRT_STATUS status, NRT_STATUS expected, const char* what) {
-  if (status != expected) std::fprintf(stderr, "%s: %s\n", what, nrt_get_status_as_str(status));
-  return status == expected;
-}
-
-bool execute(nrt_model_t* model, const Case& test) {
-  nrt_tensor_set_t* sets[2] = {};
-  std::map<std::string, nrt_tensor_t*> tensors;
-  bool ok = fine(nrt_allocate_tensor_set(&sets[0]), NRT_SUCCESS, "set") &&
-            fine(nrt_allocate_tensor_set(&sets[1]), NRT_SUCCESS, "set");
-  for (const Tensors* side : {&test.inputs, &test.expected}) {
-    for (const auto& [name, bytes] : *side) {
-      const Bytes before = side == &test.inputs ? bytes : Bytes(bytes.size(), 0xEE);
-      nrt_tensor_t*& t = tensors[name];
-      ok = ok &&
-           fine(nrt_tensor_allocate(NRT_TENSOR_PLACEMENT_DEVICE, 0, bytes.size(), name.c_str(), &t),
-                NRT_SUCCESS, name.c_str()) &&
-           fine(nrt_add_tensor_to_tensor_set(sets[side == &test.expected], name.c_str(), t),
-                NRT_SUCCESS, name.c_str()) &&
-           fine(nrt_tensor_write(t, before.data(), 0, before.size()), NRT_SUCCESS, name.c_str());
-    }
-  }
-  ok = ok && fine(nrt_execute(model, sets[0], sets[1]), test.status, "nrt_execute");
-  for (const auto& [name, bytes] : test.expected) {
-    Bytes got(bytes.size());
-    if (!ok || test.status != NRT_SUCCESS) break;
-    ok = fine(nrt_tensor_read(tensors[name], got.data(), 0, got.size()), NRT_SUCCESS, "read");
-    for (size_t i = 0; i < got.size() && ok; ++i) {
-      if (got[i] == bytes[i]) continue;
-      std::fprintf(stderr, "%s: byte %zu is %u, not %u\n", name.c_str(), i, got[i], bytes[i]);
-      ok = false;
-    }
-  }
-  for (auto& [name, t] : tensors) nrt_tensor_free(&t);
-  for (nrt_tensor_set_t*& set : sets) nrt_destroy_tensor_set(&set);
-  return ok;
-}
-
-bool run(const Case& test) {
-  Kernel k({"dma", kernel::Generation::kV3});
-  test.write(k);
-  const base::Result<std::vector<uint8_t>> file = k.finish();
-  if (!file) {
-    std::fprintf(stderr, "%s\n", file.error().message().c_str());
-    return false;
-  }
-  nrt_model_t* model = nullptr;
-  bool ok = fine(nrt_load(file->data(), file->size(), -1, -1, &model), NRT_SUCCESS, "nrt_load");
-  // Twice: rings go on where they were, and tensors are bound anew.
-  for (int i = 0; i < 2 && ok; ++i) ok = execute(model, test);
-  return model == nullptr || fine(nrt_unload(model), NRT_SUCCESS, "nrt_unload") ? ok : false;
 }
 
 // ---- Cases ----
@@ -422,18 +347,5 @@ const std::map<std::string, Case>& cases() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 2 || (argc == 2 && cases().count(argv[1]) == 0)) {
-    std::fprintf(stderr, "usage: %s [CASE]\n", argv[0]);
-    return 2;
-  }
-  if (!fine(nrt_init(NRT_FRAMEWORK_TYPE_NO_FW, "", ""), NRT_SUCCESS, "nrt_init")) return 1;
-  int failed = 0;
-  for (const auto& [name, test] : cases()) {
-    if (argc == 2 && name != argv[1]) continue;
-    const bool right = run(test);
-    std::printf("%s: %s\n", name.c_str(), right ? "right" : "wrong");
-    failed += right ? 0 : 1;
-  }
-  nrt_close();
-  return failed == 0 ? 0 : 1;
+  return kernel_case::run_all(cases(), argc == 2 ? argv[1] : "", kernel::Generation::kV3);
 }

@@ -121,12 +121,35 @@ TEST_F(GeneratedCalls, OffsetsAreOfTensorsInHbm) {
   Transfer how = made(Generate::kHardware);
   how.offset_register = 64;
   k_.dma_copy(x_, table_.slice(0, 0, 128), how);
-  EXPECT_NE(mistake(k_).find("a register from 0 to 63"), std::string::npos);
+  EXPECT_NE(mistake(k_).find("register 64; a kernel has 0 to 31"), std::string::npos);
 }
 
 TEST_F(GeneratedCalls, SumsHaveAScaleForEachSource) {
   k_.dma_compute(x_, {table_.slice(0, 0, 128)}, {Op::kAdd, {1.0, 2.0}});
   EXPECT_NE(mistake(k_).find("adds 1 to 16 sources"), std::string::npos);
+}
+
+// Counted, not enumerated: of tensors like these the descriptors would fill memory.
+TEST_F(GeneratedCalls, RingsAreFullBeforeTheyAreBuilt) {
+  const View big = k_.input("big", kF32, {65536, 131072});
+  const View turned = k_.scratch("turned", kF32, {131072, 65536});
+  k_.dma_transpose(turned, big);
+  EXPECT_NE(mistake(k_).find("dma_transpose: this transfer takes 536870912 descriptors or more, "
+                             "which makes 536870912 in qSyncIn0; its rings hold 268435200"),
+            std::string::npos)
+      << mistake(k_);
+  EXPECT_NE(k_.finish().error().message().find("generated_test.cpp:"), std::string::npos);
+}
+
+TEST_F(GeneratedCalls, RingsAreFilledByAllTransfers) {
+  const View big = k_.input("big", kF32, {4096, 32768});
+  const View turned = k_.scratch("turned", kF32, {32768, 4096});
+  k_.dma_copy(turned, big.permute({1, 0}));
+  EXPECT_EQ(mistake(k_), "");
+  k_.dma_copy(turned, big.permute({1, 0}));
+  EXPECT_NE(mistake(k_).find("takes 134217728 descriptors or more, which makes 268435456 in"),
+            std::string::npos)
+      << mistake(k_);
 }
 
 TEST_F(GeneratedCallsV2, NeedALaterGeneration) {

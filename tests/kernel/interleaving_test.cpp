@@ -98,16 +98,21 @@ Result compute(const isa::Instruction& in, Memory* memory) {
   const isa::TensorUses uses = isa::tensors_of(in);
   std::vector<std::vector<int64_t>> words;
   for (const isa::TensorUse& use : uses) words.push_back(words_of(*use.tensor));
-  const isa::TensorUse& dst = uses.uses[0];
-  for (int64_t p = 0; p < dst.partitions; ++p) {
-    for (size_t i = 0; i < words[0].size(); ++i) {
-      uint32_t hash = static_cast<uint32_t>(in.debug_id) * 2654435761u;
-      for (unsigned u = 1; u < uses.count; ++u) {
-        const isa::TensorOperand& src = *uses.uses[u].tensor;
-        hash = (hash ^ memory->on_chip(src.start_partition + p, words[u][i])) * 16777619u + u;
+  for (unsigned w = 0; w < uses.count; ++w) {
+    const isa::TensorUse& dst = uses.uses[w];
+    if (dst.access == isa::Access::kRead) continue;
+    for (int64_t p = 0; p < dst.partitions; ++p) {
+      for (size_t i = 0; i < words[w].size(); ++i) {
+        uint32_t hash = static_cast<uint32_t>(in.debug_id) * 2654435761u + w;
+        for (unsigned u = 0; u < uses.count; ++u) {
+          if (uses.uses[u].access == isa::Access::kWrite) continue;
+          const isa::TensorOperand& src = *uses.uses[u].tensor;
+          const int64_t from = words[u][i % words[u].size()];
+          hash = (hash ^ memory->on_chip(src.start_partition + p, from)) * 16777619u + u;
+        }
+        result.words.push_back(
+            {&memory->on_chip(dst.tensor->start_partition + p, words[w][i]), hash});
       }
-      result.words.push_back(
-          {&memory->on_chip(dst.tensor->start_partition + p, words[0][i]), hash});
     }
   }
   return result;
@@ -347,7 +352,7 @@ void random_calls(Kernel* k, Random* random, int calls) {
     };
     const auto engine = [&] { return static_cast<Engine>(random->pick(0, 4)); };
     const auto compute = random->pick(0, 1) == 0 ? Engine::kVector : Engine::kGpSimd;
-    switch (random->pick(0, 8)) {
+    switch (random->pick(0, 11)) {
       case 0:
         k->load(tile(), tensor(0), engine(), at);
         break;
@@ -378,6 +383,22 @@ void random_calls(Kernel* k, Random* random, int calls) {
       }
       case 5:
         k->memset(tile(), 1, compute, at);
+        break;
+      case 9: {
+        // Writes what it replaces, and the places of it.
+        const auto eight = [&](DType dtype) {
+          const View& v = tiles[static_cast<size_t>(random->pick(0, 4))];
+          return v.slice(0, 0, rows).slice(1, random->pick(0, 8), 8).as(dtype);
+        };
+        k->match_replace8(tile(), tile(), eight(kF32), 0, eight(DType::kUint32), at);
+        break;
+      }
+      case 10:
+        k->copy_predicated(tile(), tile(), tile().as(DType::kUint32), false, at);
+        break;
+      case 11:
+        k->tensor_tensor_scan(tile(), tile(), tile(), tile().slice(1, 0, 1), Op::kAdd, Op::kMax,
+                              false, false, at);
         break;
       default:
         k->tensor_tensor(tile(), tile(), tile(), Op::kAdd, compute, at);

@@ -46,6 +46,24 @@ TEST_F(Views, ReshapeOfATransposedViewThatNeedsNoCopy) {
 TEST_F(Views, Windows) {
   EXPECT_EQ(source(x_.index(1, 0).windows(1, 3, 2)), "src=fp32@0[1,2][3,2]");
 }
+TEST_F(Views, PatternsOfTheWholeTile) {
+  EXPECT_EQ(source(x_.index(1, 2).pattern({{12, 2}, {1, 3}}, 5)), "src=fp32@20[1,12][3,2]");
+}
+TEST_F(Views, PatternsThatMeetElementsAgain) {
+  EXPECT_EQ(source(x_.pattern({{1, 4}, {1, 3}}, 0)), "src=fp32@0[1,1][3,4]");
+}
+TEST_F(Views, PatternsCountInTheirType) {
+  EXPECT_EQ(source(x_.as(DType::kUint16).pattern({{2, 24}}, 1)), "src=uint16@2[2][24]");
+}
+TEST_F(Views, PatternsOfTensors) {
+  const View a = k_.input("a", kF32, {10, 20});
+  k_.load(k_.sbuf({5, 4}, kF32, "five"), a.slice(0, 3, 1).pattern({{21, 5}, {2, 4}}, 7));
+  const Built built = build(k_);
+  const neff::DmaTransfer& t = built.program(isa::Engine::kSp)->dma[0].transfers[0];
+  EXPECT_EQ(t.sources[0].pattern.offset, 28);
+  EXPECT_EQ(t.sources[0].pattern.steps[1], 8);
+  EXPECT_EQ(t.sources[0].pattern.steps[2], 84);
+}
 TEST_F(Views, OtherTypes) {
   EXPECT_EQ(source(x_.as(DType::kUint8).slice(2, 4, 8)), "src=uint8@4[1,24][8,4]");
 }
@@ -88,6 +106,12 @@ TEST_F(Views, Mistakes) {
          [](const View& x) { return x.broadcast(1, 3); });
   expect("windows: a window of 7 that moves by 1 does not fit dimension 2 of (128, 4, 6)",
          [](const View& x) { return x.windows(2, 7, 1); });
+  expect(
+      "pattern: steps and counts from element 0 on leave the 24 elements of a partition of the "
+      "tile",
+      [](const View& x) {
+        return x.pattern({{6, 4}, {1, 7}}, 0);
+      });
   expect("as: (128, 6, 4) elements of 4 bytes are no whole, contiguous ones of 2",
          [](const View& x) {
            return x.permute({0, 2, 1}).as(DType::kUint16);
