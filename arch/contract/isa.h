@@ -68,12 +68,20 @@ inline DecodeError check_extensions(const uint8_t* records, unsigned count) {
   return DecodeError::kNone;
 }
 
+// A byte of ones for each bit, the lowest first.
+constexpr uint64_t byte_mask(uint64_t bits) {
+  const uint64_t picked = (bits * 0x0101'0101'0101'0101) & 0x8040'2010'0804'0201;
+  return ((picked + 0x7F7F'7F7F'7F7F'7F7F) >> 7 & 0x0101'0101'0101'0101) * 0xFF;
+}
+
 inline bool reserved_zero(const uint8_t* records, Opcode opcode, unsigned count) {
-  for (unsigned record = 0; record <= count; ++record) {
-    const uint64_t used = used_bytes(opcode, record);
-    for (unsigned i = 0; i < kRecordBytes; ++i) {
-      if (((used >> i) & 1) == 0 && records[record * kRecordBytes + i] != 0) return false;
+  for (unsigned record = 0; record <= count; ++record, records += kRecordBytes) {
+    const uint64_t reserved = ~used_bytes(opcode, record);
+    uint64_t found = 0;
+    for (unsigned i = 0; i < kRecordBytes; i += 8) {
+      found |= load64(records + i) & byte_mask(reserved >> i & 0xFF);
     }
+    if (found != 0) return false;
   }
   return true;
 }

@@ -164,8 +164,8 @@ constexpr bool indexable(const Instruction& in, Engine engine, unsigned number, 
 // The number of the first tensor whose type this engine does not take in this instruction, or -1
 // (spec/engine-isa.md 5.1): integers of 64 bits are for DMA; OCP types came with v4, where those of
 // MX enter its instructions and are moved; the Tensor engine of v4 has no e3m4.
-constexpr int foreign_type(const Instruction& in, Engine engine, Gen gen) {
-  const TensorUses uses = tensors_of(in);
+// `uses`: its tensors.
+constexpr int foreign_type(const Instruction& in, const TensorUses& uses, Engine engine, Gen gen) {
   const bool mx = detail::is_mx(in.opcode) || detail::moves(in);
   for (unsigned i = 0; i < uses.count; ++i) {
     const DataType type = uses.uses[i].tensor->dtype;
@@ -177,6 +177,9 @@ constexpr int foreign_type(const Instruction& in, Engine engine, Gen gen) {
     if (!taken) return static_cast<int>(i);
   }
   return -1;
+}
+constexpr int foreign_type(const Instruction& in, Engine engine, Gen gen) {
+  return foreign_type(in, tensors_of(in), engine, gen);
 }
 
 // `in` as decoded, on an engine that its opcode runs on.

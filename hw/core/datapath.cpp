@@ -55,10 +55,10 @@ const Indices* Datapath::indices_of(const isa::Instruction& instruction, uint32_
 }
 
 // The number of a tensor that may not go by the indices that are loaded for it, or -1.
-int Datapath::misplaced_indices(const isa::Instruction& instruction) const {
+int Datapath::misplaced_indices(const isa::Instruction& instruction,
+                                const isa::TensorUses& uses) const {
   if (!indexed_ || !uses_indices(instruction.opcode)) return -1;
   const auto engine = static_cast<isa::Engine>(params_.engine);
-  const isa::TensorUses uses = isa::tensors_of(instruction);
   for (uint32_t i = 0; i < isa::TensorUses::kMost; ++i) {
     const Indices& indices = state_.indices[i];
     if (indices.values.empty()) continue;
@@ -118,14 +118,14 @@ bool Datapath::resolve_tensor(const isa::TensorUse& use, const Indices* indices,
 int Datapath::resolve(const isa::Instruction& instruction, const uint32_t* registers,
                       TensorExtent* extent) const {
   const auto engine = static_cast<isa::Engine>(params_.engine);
-  const int foreign = isa::foreign_type(instruction, engine, params_.gen);
-  if (foreign >= 0) return foreign;
-  const int misplaced = misplaced_indices(instruction);
-  if (misplaced >= 0) return misplaced;
-  const isa::TensorUses uses = isa::tensors_of(instruction);
+  extent->uses = isa::tensors_of(instruction);
+  const isa::TensorUses& uses = extent->uses;
   extent->count = uses.count;
+  const int foreign = isa::foreign_type(instruction, uses, engine, params_.gen);
+  if (foreign >= 0) return foreign;
+  const int misplaced = misplaced_indices(instruction, uses);
+  if (misplaced >= 0) return misplaced;
   for (unsigned i = 0; i < uses.count; ++i) {
-    extent->access[i] = uses.uses[i].access;
     if (!resolve_tensor(uses.uses[i], indices_of(instruction, i), registers, &extent->box[i])) {
       return static_cast<int>(i);
     }
@@ -154,24 +154,19 @@ bool Datapath::unknown(const TensorBox& box) const {
       .overlaps(lane_set(box.first_partition, box.partitions), box.begin, box.end);
 }
 
-// Timing-only: whether the instruction is left out. What is not computed, or computed from what was
-// not, is remembered.
+// Timing-only: whether the instruction is left out, because it is large or because what it would
+// compute with was left out. What is not computed is remembered.
 bool Datapath::elided(const isa::Instruction& instruction, const TensorExtent& extent) {
   // Without its indices an instruction has no addresses.
   if (!params_.timing_only || instruction.opcode == isa::Opcode::kLoadIndex) return false;
   uint64_t bytes = 0;
-  for (const isa::TensorUse& use : isa::tensors_of(instruction)) {
-    const uint64_t size =
-        isa::element_count(*use.tensor) * isa::data_type_bytes(use.tensor->dtype) * use.partitions;
-    bytes = std::max(bytes, size);
-  }
+  for (uint32_t i = 0; i < extent.count; ++i) bytes = std::max(bytes, extent.bytes(i));
   const bool leave_out = bytes > params_.real_bytes;
   if (leave_out) counters_.elided_bytes += bytes;
   bool stale = leave_out || (stale_ && (is_product(instruction.opcode) ||
                                         instruction.opcode == isa::Opcode::kReadAccumulator));
   for (uint32_t i = 0; i < extent.count && !stale; ++i) {
-    if (extent.access[i] == isa::Access::kWrite) continue;
-    stale = unknown(extent.box[i]);
+    if (extent.reads(i)) stale = unknown(extent.box[i]);
   }
   bool writes = false;
   for (uint32_t i = 0; i < extent.count; ++i) {
@@ -191,7 +186,7 @@ bool Datapath::elided(const isa::Instruction& instruction, const TensorExtent& e
   } else if (!is_product(instruction.opcode)) {
     stale_ = stale_ || stale;  // accumulators may have taken something
   }
-  return leave_out;
+  return stale;
 }
 
 Datapath::Outcome Datapath::execute(const isa::Instruction& instruction, const uint32_t* registers,
@@ -208,7 +203,7 @@ Datapath::Outcome Datapath::execute(const isa::Instruction& instruction, const u
     if (indexed_) forget_indices();
     return Outcome::kDone;
   }
-  Lanes lanes(instruction, registers, rounding());
+  Lanes lanes(extent.uses, registers, rounding());
   for (uint32_t i = 0; i < extent.count; ++i) {
     if (!lanes.open(extent.box[i], memory(extent.box[i].memory), indices_of(instruction, i))) {
       return Outcome::kNoMemory;

@@ -22,13 +22,20 @@
 
 namespace hw {
 
-// The tensors of one instruction, in the order of its operands.
+// The tensors of one instruction, in the order of its operands. As long as the instruction lives.
 struct TensorExtent {
   TensorBox box[contract::isa::TensorUses::kMost];
-  contract::isa::Access access[contract::isa::TensorUses::kMost] = {};
+  contract::isa::TensorUses uses{};
   uint32_t count = 0;
 
-  bool writes(uint32_t i) const { return access[i] != contract::isa::Access::kRead; }
+  bool reads(uint32_t i) const { return uses.uses[i].access != contract::isa::Access::kWrite; }
+  bool writes(uint32_t i) const { return uses.uses[i].access != contract::isa::Access::kRead; }
+  // Of all elements in all partitions.
+  uint64_t bytes(uint32_t i) const {
+    const contract::isa::TensorUse& use = uses.uses[i];
+    return contract::isa::element_count(*use.tensor) *
+           contract::isa::data_type_bytes(use.tensor->dtype) * use.partitions;
+  }
   bool touches(const TensorBox& other) const {
     for (uint32_t i = 0; i < count; ++i) {
       if (box[i].overlaps(other)) return true;
@@ -48,7 +55,7 @@ class Datapath {
     contract::Gen gen = contract::Gen::kV2;
     contract::Engine engine = contract::kDve;
     uint32_t nc = 0;
-    bool timing_only = false;   // elide results of more than real_bytes
+    bool timing_only = false;   // elide results of more than real_bytes, and what comes from them
     uint64_t real_bytes = 512;  // timing_only.real_bytes
   };
   Datapath(const Params& params, Fabric& fabric, Counters& counters);
@@ -88,7 +95,8 @@ class Datapath {
  private:
   bool resolve_tensor(const contract::isa::TensorUse& use, const Indices* indices,
                       const uint32_t* registers, TensorBox* box) const;
-  int misplaced_indices(const contract::isa::Instruction& instruction) const;
+  int misplaced_indices(const contract::isa::Instruction& instruction,
+                        const contract::isa::TensorUses& uses) const;
   void forget_indices();
   bool unknown(const TensorBox& box) const;
   bool elided(const contract::isa::Instruction& instruction, const TensorExtent& extent);

@@ -31,8 +31,8 @@ bool in_sbuf(const TensorOperand& t) {
   return t.memory == isa::Memory::kSbuf;
 }
 
-bool is_dynamic(const isa::Instruction& i) {
-  for (const isa::TensorUse& use : isa::tensors_of(i)) {
+bool is_dynamic(const isa::TensorUses& uses) {
+  for (const isa::TensorUse& use : uses) {
     if (use.tensor->offset_register != isa::kNoRegister) return true;
   }
   return false;
@@ -149,7 +149,8 @@ uint64_t EngineTiming::cost(const isa::NGather& op) const {
 }
 
 // Before strides, start-up and floors: the table of spec/timing.md 4.
-uint64_t EngineTiming::cycles_of(const isa::Instruction& instruction) const {
+uint64_t EngineTiming::cycles_of(const isa::Instruction& instruction,
+                                 const isa::TensorUses& uses) const {
   const isa::Operands& o = instruction.operands;
   switch (instruction.opcode) {
     case Opcode::kTensorTensor:
@@ -210,19 +211,18 @@ uint64_t EngineTiming::cycles_of(const isa::Instruction& instruction) const {
     case Opcode::kReadAccumulator:
       return engine_ == contract::kAct ? params_.act_read_accumulator_cycles
                                        : params_.dve_read_accumulator_cycles;
-    default: {
-      const isa::TensorUses uses = isa::tensors_of(instruction);
+    default:
       return isa::element_count(*uses.uses[0].tensor);
-    }
   }
 }
 
-InstructionTime EngineTiming::of(const isa::Instruction& instruction) const {
-  uint64_t cycles = cycles_of(instruction);
+InstructionTime EngineTiming::of(const isa::Instruction& instruction,
+                                 const isa::TensorUses& uses) const {
+  uint64_t cycles = cycles_of(instruction, uses);
   // An innermost stride of 16 bytes or more halves the rate of that interface
   // (spec/engine-isa.md 6.4).
   const bool strided = [&] {
-    for (const isa::TensorUse& use : isa::tensors_of(instruction)) {
+    for (const isa::TensorUse& use : uses) {
       const isa::PatternDim& inner = use.tensor->dims[0];
       const auto step = static_cast<uint64_t>(std::abs(static_cast<int>(inner.step)));
       if (inner.count > 1 && step > 1 &&
@@ -237,15 +237,15 @@ InstructionTime EngineTiming::of(const isa::Instruction& instruction) const {
     cycles += params_.pool_start_cycles;
   }
   const uint64_t least =
-      is_dynamic(instruction) ? params_.eng_min_ii_dynamic_cycles : params_.eng_min_ii_cycles;
-  return {clock_.time_for(std::max(cycles, least)), latency_};
+      is_dynamic(uses) ? params_.eng_min_ii_dynamic_cycles : params_.eng_min_ii_cycles;
+  return {this->cycles(std::max(cycles, least)), latency_};
 }
 
 // The array takes the next instruction after its interval, but no instruction is through sooner
 // than the shortest one of the other engines.
 InstructionTime EngineTiming::in_array(uint64_t cycles, base::Ps latency) const {
-  const base::Ps interval = clock_.time_for(cycles);
-  const base::Ps least = clock_.time_for(params_.eng_min_ii_cycles);
+  const base::Ps interval = this->cycles(cycles);
+  const base::Ps least = this->cycles(params_.eng_min_ii_cycles);
   return {interval, latency + std::max(least, interval) - interval};
 }
 

@@ -22,14 +22,27 @@ class EngineTiming {
  public:
   EngineTiming(const TimingParams& params, contract::Gen gen, contract::Engine engine);
 
-  base::Ps cycles(uint64_t n) const { return clock_.time_for(n); }
+  base::Ps cycles(uint64_t n) const {
+    uint64_t scaled = 0;  // mostly short enough for one division of the processor
+    if (!__builtin_mul_overflow(n, clock_.ps, &scaled)) return scaled / clock_.bytes;
+    return clock_.time_for(n);
+  }
   uint64_t whole_cycles(base::Ps time) const {
+    uint64_t low = 0;
+    if (!__builtin_mul_overflow(time, clock_.bytes, &low) &&
+        !__builtin_add_overflow(low, clock_.ps / 2, &low)) {
+      return low / clock_.ps;
+    }
     const auto scaled = static_cast<unsigned __int128>(time) * clock_.bytes;
     return static_cast<uint64_t>((scaled + clock_.ps / 2) / clock_.ps);
   }
   base::Ps control() const { return cycles(params_.seq_alu_cycles); }
   // Of an instruction with tensors, but for those of the Tensor engine.
-  InstructionTime of(const contract::isa::Instruction& instruction) const;
+  InstructionTime of(const contract::isa::Instruction& instruction) const {
+    return of(instruction, contract::isa::tensors_of(instruction));
+  }
+  InstructionTime of(const contract::isa::Instruction& instruction,
+                     const contract::isa::TensorUses& uses) const;
   // `columns` of weights, in so many passes.
   InstructionTime load_weights(uint64_t columns, uint64_t passes) const;
   // `fresh`: with weights that no product has used yet.
@@ -37,7 +50,8 @@ class EngineTiming {
   const TimingParams& params() const { return params_; }
 
  private:
-  uint64_t cycles_of(const contract::isa::Instruction& instruction) const;
+  uint64_t cycles_of(const contract::isa::Instruction& instruction,
+                     const contract::isa::TensorUses& uses) const;
   uint64_t cost(const contract::isa::TensorTensor& op) const;
   uint64_t cost(const contract::isa::TensorReduce& op) const;
   uint64_t cost(const contract::isa::TensorScalar& op) const;

@@ -86,8 +86,10 @@ base::Ps PeSchedule::earliest(const isa::Instruction& instruction, base::Ps at) 
 
 void PeSchedule::pace(const Area& area, base::Ps at, base::Ps interval) {
   if (!limited()) return;
-  uint64_t cells = 0;
-  each_cell(area, [&](uint32_t, uint32_t) { ++cells; });
+  const auto side = [](uint32_t first, uint32_t count) {
+    return uint64_t{(first + count - 1) / kSide - first / kSide + 1};
+  };
+  const uint64_t cells = side(area.first_row, area.rows) * side(area.first_column, area.columns);
   const TimingParams& params = timing_.params();
   paced_ = std::max(paced_, at) +
            interval * params.pe_activity_den * cells / (params.pe_activity_num * kCells * kCells);

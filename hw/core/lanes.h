@@ -35,9 +35,9 @@ inline void from_bits(uint32_t bits, uint32_t* to) {
 // Lanes are those of the operand that is named first.
 class Lanes {
  public:
-  Lanes(const contract::isa::Instruction& instruction, const uint32_t* registers,
+  Lanes(const contract::isa::TensorUses& uses, const uint32_t* registers,
         base::num::Xorwow* random)
-      : uses_(contract::isa::tensors_of(instruction)), registers_(registers), random_(random) {
+      : uses_(uses), registers_(registers), random_(random) {
     accesses_.reserve(contract::isa::TensorUses::kMost);
   }
   bool open(const TensorBox& box, Memory& memory, const Indices* indices) {

@@ -120,6 +120,7 @@ void Sequencer::write_register(uint32_t i, uint32_t value) {
 }
 
 void Sequencer::write_program(uint32_t, uint32_t count) {
+  fetched_.clear();
   set_value(reg::kProgramCount, count);
   set_value(reg::kProgramFlags, 0);
   if (checks_ != nullptr) checks_->loaded();
@@ -302,26 +303,33 @@ void Sequencer::notify(contract::NqType type, uint32_t payload, uint64_t debug_i
   context_.notifications.post(engine_, entry);
 }
 
-// Brings the instruction at pc_ into current_.
-bool Sequencer::fetch() {
+// Brings the records from pc_ on.
+bool Sequencer::fetch_records() {
   const uint32_t count = value(reg::kProgramCount);
+  fetched_.clear();
   current_ = {};
   if (pc_ >= count) {
     fail(EngineError::kBadPc, pc_);
     return false;
   }
-  const uint32_t have = static_cast<uint32_t>(fetched_.size() / isa::kRecordBytes);
-  const uint32_t need = std::min(count - pc_, isa::kMaxExtensions + 1);
-  if (pc_ < fetched_pc_ || pc_ + need > fetched_pc_ + have) {
-    const uint64_t address = program() + static_cast<uint64_t>(pc_) * isa::kRecordBytes;
-    fetched_.resize(size_t{std::min(count - pc_, kFetchRecords)} * isa::kRecordBytes);
-    fetched_pc_ = pc_;
-    if (!context_.fabric.read(address, fetched_)) {
-      fetched_.clear();
-      fail(EngineError::kBusError, static_cast<uint32_t>(address));
-      return false;
-    }
+  const uint64_t address = program() + static_cast<uint64_t>(pc_) * isa::kRecordBytes;
+  const uint32_t records = std::min(count - pc_, kFetchRecords);
+  fetched_.resize(size_t{records} * isa::kRecordBytes);
+  if (!context_.fabric.read(address, fetched_)) {
+    fetched_.clear();
+    fail(EngineError::kBusError, static_cast<uint32_t>(address));
+    return false;
   }
+  fetched_pc_ = pc_;
+  // An instruction ends among them if it begins before.
+  fetched_until_ = pc_ + records == count ? count : pc_ + records - isa::kMaxExtensions;
+  return true;
+}
+
+// Brings the instruction at pc_ into current_.
+bool Sequencer::fetch() {
+  const bool here = !fetched_.empty() && pc_ >= fetched_pc_ && pc_ < fetched_until_;
+  if (!here && !fetch_records()) return false;
   const size_t at = size_t{pc_ - fetched_pc_} * isa::kRecordBytes;
   const isa::DecodeError error = isa::decode(&fetched_[at], fetched_.size() - at, &current_);
   const auto opcode = static_cast<uint8_t>(current_.opcode);

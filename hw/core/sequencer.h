@@ -129,6 +129,7 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   void stop_waiting();
   void schedule(base::Ps time, Tag tag);
   void issue();
+  bool fetch_records();
   bool fetch();
   void begin();
   void begin_tensor();
@@ -159,7 +160,7 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   }
   base::Ps load_table(contract::isa::ActFunction function);
   base::Ps reserve_start(const TensorExtent& extent, InstructionTime* time, Stall* cause);
-  void occupy(base::Ps interval);
+  void occupy(const TensorExtent& extent, base::Ps interval);
   void stall(Stall cause, base::Ps begin, base::Ps end);
   uint64_t program() const;  // address of the first record
   uint64_t identity() const;
@@ -231,12 +232,14 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   std::deque<Completion> completions_;
   bool reserved_ = false;  // the time of current_ has been granted, and begins now
   InstructionTime granted_;
+  TensorExtent extent_;          // of an instruction that computes, once its time is granted
   TensorExtent cell_;            // of a register load or store, or of an index
   GeneratedTransfer generated_;  // of current_
   contract::isa::ActFunction table_ = contract::isa::ActFunction::kCopy;  // of the Scalar engine
 
   std::vector<uint8_t> fetched_;  // records [fetched_pc_, + size / 64)
   uint32_t fetched_pc_ = 0;
+  uint32_t fetched_until_ = 0;  // an instruction that begins before is complete there
   EngineStats stats_;
   base::Ps busy_until_ = 0;
   CriticalPath path_;

@@ -30,14 +30,11 @@ bool needs_table(isa::ActFunction f) {
 }  // namespace
 
 void Sequencer::count_bytes(const TensorExtent& extent) {
-  const isa::TensorUses uses = isa::tensors_of(current_);
   for (uint32_t i = 0; i < extent.count; ++i) {
-    const isa::TensorUse& use = uses.uses[i];
-    const uint64_t bytes =
-        isa::element_count(*use.tensor) * isa::data_type_bytes(use.tensor->dtype) * use.partitions;
-    const bool sbuf = use.tensor->memory == isa::Memory::kSbuf;
+    const uint64_t bytes = extent.bytes(i);
+    const bool sbuf = extent.box[i].memory == isa::Memory::kSbuf;
     if (extent.writes(i)) (sbuf ? stats_.sbuf_written : stats_.psum_written) += bytes;
-    if (use.access != isa::Access::kWrite) (sbuf ? stats_.sbuf_read : stats_.psum_read) += bytes;
+    if (extent.reads(i)) (sbuf ? stats_.sbuf_read : stats_.psum_read) += bytes;
   }
   const auto count = [&](PeRate rate, uint64_t multiplications) {
     stats_.multiplications[static_cast<size_t>(rate)] += multiplications;
@@ -87,7 +84,7 @@ base::Ps Sequencer::reserve_start(const TensorExtent& extent, InstructionTime* t
     *time = array_.begin(current_, start);
     return start;
   }
-  *time = timing_.of(current_);
+  *time = timing_.of(current_, extent.uses);
   const bool activate2 = current_.opcode == Opcode::kActivate2;
   if (activate2 || current_.opcode == Opcode::kActivate) {
     time->interval += load_table(activate2 ? current_.operands.activate2.function
@@ -101,7 +98,7 @@ base::Ps Sequencer::reserve_start(const TensorExtent& extent, InstructionTime* t
 
 // The engine works for so long from now on. Intervals overlap where weights are loaded under a
 // product.
-void Sequencer::occupy(base::Ps interval) {
+void Sequencer::occupy(const TensorExtent& extent, base::Ps interval) {
   const base::Ps now = context_.queue.now();
   const base::Ps begin = std::max(now, busy_until_);
   const base::Ps end = std::max(begin, now + interval);
@@ -112,18 +109,16 @@ void Sequencer::occupy(base::Ps interval) {
   const bool load =
       current_.opcode == Opcode::kLdweights || current_.opcode == Opcode::kLdweightsMx;
   // The matrix with one row per row of the array: the weights, or what moves behind the result.
-  const isa::TensorUse rows_of = isa::tensors_of(current_).uses[load ? 0 : 1];
-  const uint32_t rows = rows_of.partitions;
-  const uint32_t first = rows_of.tensor->start_partition;
-  context_.pe_activity.add(first, rows, load, timing_.whole_cycles(interval),
-                           timing_.whole_cycles(end - begin));
+  const TensorBox& rows_of = extent.box[load ? 0 : 1];
+  context_.pe_activity.add(rows_of.first_partition, rows_of.partitions, load,
+                           timing_.whole_cycles(interval), timing_.whole_cycles(end - begin));
 }
 
 void Sequencer::begin_tensor() {
-  TensorExtent extent;
-  const int bad = datapath_.resolve(current_, registers_, &extent);
-  if (bad >= 0) return operand_error(static_cast<uint32_t>(bad));
+  TensorExtent& extent = extent_;
   if (!reserved_) {
+    const int bad = datapath_.resolve(current_, registers_, &extent);
+    if (bad >= 0) return operand_error(static_cast<uint32_t>(bad));
     const base::Ps now = context_.queue.now();
     base::Ps until = 0;
     if (hazard(extent, &until)) {
@@ -155,12 +150,13 @@ void Sequencer::begin_tensor() {
   }
   const base::Ps now = context_.queue.now();
   const base::Ps end = now + granted_.interval;
-  occupy(granted_.interval);
+  occupy(extent, granted_.interval);
   count_bytes(extent);
   last_done_ = std::max(last_done_, end + granted_.latency);
   last_read_ = std::max(last_read_, end);
   if (context_.trace != nullptr) context_.trace->run(engine_, now, end, last_done_);
-  for (uint32_t i = 0; i < extent.count; ++i) {
+  // Of the Tensor engine nothing waits for its results (hazard).
+  for (uint32_t i = 0; i < extent.count && engine_ != contract::kPe; ++i) {
     if (extent.writes(i)) in_flight_.push_back({last_done_, extent.box[i]});
   }
   if (current_.read_update.op != isa::UpdateOp::kNone) {

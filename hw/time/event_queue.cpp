@@ -12,6 +12,8 @@ constexpr size_t kLine = 64;
 constexpr size_t kSinkLines = 3;
 constexpr size_t kFetchAhead = 6;
 constexpr size_t kExpectAhead = 3;
+// Fewer events than that, and what they lead to, are near anyhow.
+constexpr size_t kMany = 64;
 
 void fetch(const EventSink* sink) {
   const auto* at = reinterpret_cast<const uint8_t*>(sink);
@@ -135,7 +137,7 @@ void EventQueue::load() {
 // Fetches what the events of the next buckets will touch, one step per bucket: the event, its sink,
 // what that expects. Of many at a time the first ones; run_first sees to the others.
 void EventQueue::look_ahead() {
-  if (in_buckets_ == 0) return;
+  if (in_buckets_ < kMany) return;
   const uint64_t soon = next_bucket(current_ + 1);
   if (soon == kNever) return;
   size_t n = 0;

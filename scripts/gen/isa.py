@@ -172,9 +172,16 @@ def gen_types(t):
         out.append('    {%d, "%s", 0x%02X, %s, %d, %d},\n' % (
             op["opcode"], op["name"], t.mask(op), flags, op["extensions"], op["max_extensions"]))
     out.append(f"}};\nconstexpr size_t kOpCount = {len(t.ops)};\n\n"
+               "// Number + 1 of each opcode's row, 0 for none.\n"
+               "struct OpRows {\n  uint8_t of[256];\n};\n"
+               "constexpr OpRows op_rows() {\n  OpRows rows{};\n"
+               "  for (size_t i = 0; i < kOpCount; ++i) {\n"
+               "    rows.of[kOpTable[i].opcode] = static_cast<uint8_t>(i + 1);\n  }\n"
+               "  return rows;\n}\nconstexpr OpRows kOpRows = op_rows();\n"
+               "static_assert(kOpCount < 256, \"rows are numbered by bytes\");\n\n"
                "constexpr const OpInfo* find_op(uint8_t opcode) {\n"
-               "  for (const OpInfo& op : kOpTable) {\n    if (op.opcode == opcode) return &op;\n  }\n"
-               "  return nullptr;\n}\n\n"
+               "  const uint8_t row = kOpRows.of[opcode];\n"
+               "  return row == 0 ? nullptr : &kOpTable[row - 1];\n}\n\n"
                "constexpr const OpInfo* find_op(Opcode opcode) { return find_op(static_cast<uint8_t>(opcode)); }\n\n"
                "}  // namespace isa\n}  // namespace contract\n")
     return "".join(out)

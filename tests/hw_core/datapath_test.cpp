@@ -128,6 +128,27 @@ TEST(DatapathTimingOnly, ElidesLargeResultsOnly) {
   EXPECT_EQ(*bench.sbuf<float>(0, 64), 1);
 }
 
+TEST(DatapathTimingOnly, ComputesNothingWithWhatWasLeftOut) {
+  NcBench bench(contract::Gen::kV2, true);
+  const auto a = tensor(DataType::kFloat32, 0, 4);
+  const auto b = tensor(DataType::kFloat32, 64, 4);
+  const auto c = tensor(DataType::kFloat32, 128, 4);
+  *bench.sbuf<float>(0, 0) = 1;
+  *bench.sbuf<float>(0, 64) = 9;
+  *bench.sbuf<float>(0, 128) = 5;
+  const auto run = [&](uint8_t lanes) {
+    bench.put(kDve, contract::engine::kPc, 0);
+    bench.load(kDve, {copy(b, a, lanes), copy(c, b, 1), op(Opcode::kHalt)});
+    bench.start(kDve);
+    bench.queue.run_all();
+  };
+  run(128);
+  EXPECT_EQ(*bench.sbuf<float>(0, 128), 5);
+  EXPECT_EQ(bench.counters.elided_bytes, 2048u);  // of what is large
+  run(1);
+  EXPECT_EQ(*bench.sbuf<float>(0, 128), 1);
+}
+
 TEST_F(DatapathTest, FloatFormats) {
   const auto bf16 = [this](float v) {
     return convert_one<float, uint16_t>(DataType::kFloat32, v, DataType::kBfloat16);
