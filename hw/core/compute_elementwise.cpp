@@ -20,32 +20,35 @@ void compute(const isa::TensorTensor& o, const Lanes& lanes, EngineState& state)
   const size_t n = to.elements();
   const auto both = [&](auto type, auto&& combine) {
     using T = decltype(type);
-    lanes.each_group(n, [&](uint32_t first, uint32_t count) {
+    lanes.each_group(n, 1, [&](uint32_t first, uint32_t count) {
       T* x = room<T>(kFirst, count * n);
       T* y = room<T>(kSecond, count * n);
-      lanes.read(a, first, count, x);
-      lanes.read(b, first, count, y);
-      combine(x, y, count * n);
+      const T* p = lanes.view(a, first, count, x);
+      const T* q = lanes.view(b, first, count, y);
+      combine(p, q, x, count * n);
       lanes.write(to, first, count, x);
     });
   };
   if (isa::on_bits(o.op)) {
-    return both(uint32_t{},
-                [&](uint32_t* x, const uint32_t* y, size_t size) { operate(o.op, x, y, x, size); });
+    return both(uint32_t{}, [&](const uint32_t* p, const uint32_t* q, uint32_t* x, size_t size) {
+      operate(o.op, p, q, x, size);
+    });
   }
   const bool integers = state.engine == contract::kPool && has_integer_form(o.op) &&
                         on_words(a.type()) && on_words(b.type()) && on_words(to.type());
   if (integers) {
     const bool signed_a = is_signed(a.type());
     const bool signed_b = is_signed(b.type());
-    return both(uint32_t{}, [&](uint32_t* x, const uint32_t* y, size_t size) {
+    return both(uint32_t{}, [&](const uint32_t* p, const uint32_t* q, uint32_t* x, size_t size) {
       for (size_t i = 0; i < size; ++i) {
         x[i] = static_cast<uint32_t>(
-            integer_operate(o.op, number(x[i], signed_a), number(y[i], signed_b)));
+            integer_operate(o.op, number(p[i], signed_a), number(q[i], signed_b)));
       }
     });
   }
-  both(float{}, [&](float* x, const float* y, size_t size) { operate(o.op, x, y, x, size); });
+  both(float{}, [&](const float* p, const float* q, float* x, size_t size) {
+    operate(o.op, p, q, x, size);
+  });
 }
 
 void compute(const isa::TensorCopy& o, const Lanes& lanes, EngineState& state) {
@@ -84,7 +87,7 @@ void compute(const isa::TensorScalar& o, const Lanes& lanes, EngineState& /*stat
   const size_t n = to.elements();
   const auto both = [&](auto type) {
     using T = decltype(type);
-    lanes.each_group(n, [&](uint32_t first, uint32_t count) {
+    lanes.each_group(n, 1, [&](uint32_t first, uint32_t count) {
       T* x = room<T>(kFirst, count * n);
       T* y = room<T>(kSecond, count * n);
       lanes.read(from, first, count, x);
@@ -107,7 +110,7 @@ void compute(const isa::ScalarTensorTensor& o, const Lanes& lanes, EngineState& 
   const TensorAccess& with = lanes[o.src1];
   const TensorAccess& to = lanes[o.dst];
   const size_t n = to.elements();
-  lanes.each_group(n, [&](uint32_t first, uint32_t count) {
+  lanes.each_group(n, 1, [&](uint32_t first, uint32_t count) {
     const size_t size = count * n;
     float* x = room<float>(kFirst, size);
     float* y = room<float>(kSecond, size);
@@ -126,7 +129,7 @@ void compute(const isa::Reciprocal& o, const Lanes& lanes, EngineState& /*state*
   const TensorAccess& from = lanes[o.src];
   const TensorAccess& to = lanes[o.dst];
   const size_t n = to.elements();
-  lanes.each_group(n, [&](uint32_t first, uint32_t count) {
+  lanes.each_group(n, 1, [&](uint32_t first, uint32_t count) {
     float* x = room<float>(kFirst, count * n);
     lanes.read(from, first, count, x);
     operate(TensorOp::kReciprocal, x, x, x, count * n);

@@ -90,7 +90,7 @@ void compute(const isa::TensorReduce& o, const Lanes& lanes, EngineState& /*stat
     }
     return;
   }
-  lanes.each_group(from.elements(), [&](uint32_t first, uint32_t count) {
+  lanes.each_group(from.elements(), Lanes::kFolded, [&](uint32_t first, uint32_t count) {
     float* x = room<float>(kFirst, count * from.elements());
     float* y = room<float>(kSecond, count * kept);
     const size_t rows = count * kept;
@@ -111,7 +111,7 @@ void compute(const isa::TensorScalarReduce& o, const Lanes& lanes, EngineState& 
   const TensorAccess& from = lanes[o.src];
   const TensorAccess& to = lanes[o.dst];
   const size_t n = to.elements();
-  lanes.each_group(n, [&](uint32_t first, uint32_t count) {
+  lanes.each_group(n, Lanes::kFolded, [&](uint32_t first, uint32_t count) {
     float* x = room<float>(kFirst, count * n);
     float* y = room<float>(kSecond, count * n);
     lanes.read(from, first, count, x);
@@ -173,7 +173,7 @@ void compute(const isa::Activate& o, const Lanes& lanes, EngineState& state) {
   const size_t n = to.elements();
   // +0 in the instruction stands for "no bias": -0 stays what it is.
   const bool biased = o.bias.kind != isa::ScalarOperand::kImmediate || o.bias.bits != 0;
-  lanes.each_group(n, [&](uint32_t first, uint32_t count) {
+  lanes.each_group(n, Lanes::kFolded, [&](uint32_t first, uint32_t count) {
     float* x = room<float>(kFirst, count * n);
     float* y = room<float>(kSecond, count * n);
     lanes.read(from, first, count, x);
@@ -193,7 +193,7 @@ void compute(const isa::Activate2& o, const Lanes& lanes, EngineState& state) {
   const TensorAccess& from = lanes[o.src];
   const TensorAccess& to = lanes[o.dst];
   const size_t n = to.elements();
-  lanes.each_group(n, [&](uint32_t first, uint32_t count) {
+  lanes.each_group(n, Lanes::kFolded, [&](uint32_t first, uint32_t count) {
     float* x = room<float>(kFirst, count * n);
     float* y = room<float>(kSecond, count * n);
     lanes.read(from, first, count, x);
@@ -214,7 +214,7 @@ void compute(const isa::Exponential& o, const Lanes& lanes, EngineState& state) 
   const TensorAccess& from = lanes[o.src];
   const TensorAccess& to = lanes[o.dst];
   const size_t n = to.elements();
-  lanes.each_group(n, [&](uint32_t first, uint32_t count) {
+  lanes.each_group(n, Lanes::kFolded, [&](uint32_t first, uint32_t count) {
     float* x = room<float>(kFirst, count * n);
     float* y = room<float>(kSecond, count * n);
     lanes.read(from, first, count, x);

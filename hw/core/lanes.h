@@ -20,6 +20,9 @@ T* room(Room which, size_t n) {
   return rooms[which].data();
 }
 
+// How far ahead of its turn a lane is fetched (TensorAccess::expect).
+constexpr uint32_t kLanesAhead = 2;
+
 inline float as_float(uint32_t bits) {
   float value = 0;
   std::memcpy(&value, &bits, sizeof(value));
@@ -35,8 +38,7 @@ inline void from_bits(uint32_t bits, uint32_t* to) {
 // Lanes are those of the operand that is named first.
 class Lanes {
  public:
-  Lanes(const contract::isa::TensorUses& uses, const uint32_t* registers,
-        base::num::Xorwow* random)
+  Lanes(const contract::isa::TensorUses& uses, const uint32_t* registers, base::num::Xorwow* random)
       : uses_(uses), registers_(registers), random_(random) {
     accesses_.reserve(contract::isa::TensorUses::kMost);
   }
@@ -52,18 +54,35 @@ class Lanes {
   }
   uint32_t count() const { return accesses_[0].box().partitions; }
 
-  // Calls `each(first lane, lanes)` for groups of lanes, with n elements in each lane.
+  // Lanes that are folded side by side: a chain of additions waits for itself.
+  static constexpr size_t kFolded = 8;
+  // Calls `each(first lane, lanes)` for groups of at least `least` lanes, while there are any, with
+  // n elements in each lane.
   template <typename Each>
-  void each_group(size_t n, Each&& each) const {
+  void each_group(size_t n, size_t least, Each&& each) const {
     const auto at_once =
-        static_cast<uint32_t>(std::max(kLanesAtOnce, kElementsAtOnce / std::max<size_t>(n, 1)));
+        static_cast<uint32_t>(std::max(least, kElementsAtOnce / std::max<size_t>(n, 1)));
     for (uint32_t first = 0; first < count(); first += at_once) {
       each(first, std::min(at_once, count() - first));
     }
   }
   template <typename T>
   void read(const TensorAccess& from, uint32_t first, uint32_t lanes, T* to) const {
-    for (uint32_t i = 0; i < lanes; ++i) from.read(first + i, to + i * from.elements());
+    for (uint32_t i = 0; i < lanes; ++i) {
+      from.expect(first + i + kLanesAhead);
+      from.read(first + i, to + i * from.elements());
+    }
+  }
+  // The same, or where the numbers lie.
+  const float* view(const TensorAccess& from, uint32_t first, uint32_t lanes, float* to) const {
+    const float* there = lanes == 1 ? from.in_place(first) : nullptr;
+    if (there == nullptr) read(from, first, lanes, to);
+    return there == nullptr ? to : there;
+  }
+  const uint32_t* view(const TensorAccess& from, uint32_t first, uint32_t lanes,
+                       uint32_t* to) const {
+    read(from, first, lanes, to);
+    return to;
   }
   template <typename T>
   void write(const TensorAccess& to, uint32_t first, uint32_t lanes, const T* from) const {
@@ -101,9 +120,8 @@ class Lanes {
   }
 
  private:
-  // Lanes that are computed at once: enough elements to fill a vector, few enough for the cache.
-  static constexpr size_t kElementsAtOnce = 16384;
-  static constexpr size_t kLanesAtOnce = 8;
+  // Two operands of so many elements stay in the nearest cache.
+  static constexpr size_t kElementsAtOnce = 4096;
 
   contract::isa::TensorUses uses_;
   const uint32_t* registers_;

@@ -33,7 +33,10 @@ void read_rows(const TensorAccess& from, uint32_t rows, uint32_t slices, std::ve
   const size_t n = from.elements();
   to->resize(rows * n);
   if (slices == 1) {
-    for (uint32_t k = 0; k < rows; ++k) from.read(k, to->data() + k * n);
+    for (uint32_t k = 0; k < rows; ++k) {
+      from.expect(k + kLanesAhead);
+      from.read(k, to->data() + k * n);
+    }
   } else {
     const size_t row = n / slices;
     float* x = room<float>(kFirst, n);
@@ -45,11 +48,6 @@ void read_rows(const TensorAccess& from, uint32_t rows, uint32_t slices, std::ve
     }
   }
   if (from.type() == isa::DataType::kFloat32r) round_to_tf32(to->data(), to->size());
-}
-
-template <size_t kSize>
-std::bitset<kSize> ones(size_t first, size_t count) {
-  return (std::bitset<kSize>().set() >> (kSize - count)) << first;
 }
 
 bool is_wide(isa::DataType t) {
@@ -169,6 +167,7 @@ void PeArray::product(const Tile& tile, isa::Accumulate mode, const TensorAccess
   for (uint32_t m = 0; m < tile.columns; ++m) {
     if (mode == isa::Accumulate::kStart) open_group(destination.box(), m);
     float* sums = &sums_[m * n];
+    destination.expect(m + kLanesAhead);
     if (destination.pattern().contiguous()) {
       accumulate_row(mode, destination, m, sums);
     } else {
@@ -195,34 +194,32 @@ void PeArray::transpose(const Tile& tile, const TensorAccess& destination, size_
     }
     destination.write(m, y);
     Marks& written = written_[destination.box().first_partition + m];
-    destination.each_element(m, [&](uint8_t* /*element*/, uint64_t byte) {
-      for (size_t unit = 0; unit < wide / kUnit; ++unit) written.set(byte / kUnit + unit);
-    });
+    destination.each_element(
+        m, [&](uint8_t* /*element*/, uint64_t byte) { written.set(byte / kUnit, wide / kUnit); });
   }
 }
 
 void PeArray::open_group(const TensorBox& box, uint32_t lane) {
   const size_t first = box.begin / contract::tpb::kPsumBankBytes;
   const size_t end = (box.end - 1) / contract::tpb::kPsumBankBytes + 1;
-  written_[box.first_partition + lane] &=
-      ~ones<kUnits>(first * kUnitsPerBank, (end - first) * kUnitsPerBank);
+  written_[box.first_partition + lane].clear(first * kUnitsPerBank, (end - first) * kUnitsPerBank);
 }
 
 // Neighbouring elements, all of which or none have been written, at once.
 void PeArray::accumulate_row(isa::Accumulate mode, const TensorAccess& to, uint32_t lane,
                              float* sums) {
   Marks& written = written_[to.box().first_partition + lane];
-  const Marks mine = ones<kUnits>(to.box().begin / kUnit, (to.box().end - to.box().begin) / kUnit);
-  const Marks before = written & mine;
+  const size_t begin = to.box().begin / kUnit;
+  const size_t units = (to.box().end - to.box().begin) / kUnit;
   const bool first_write = mode == isa::Accumulate::kFirstWrite || mode == isa::Accumulate::kStart;
-  if (first_write && before.any() && before != mine) return accumulate_each(mode, to, lane, sums);
-  if (mode == isa::Accumulate::kAdd || (first_write && before.any())) {
-    old_.resize(to.elements());
-    to.read(lane, old_.data());
-    num::apply(num::Operator::kAdd, sums, old_.data(), sums, to.elements());
+  const bool before = first_write && written.any(begin, units);
+  if (before && !written.all(begin, units)) return accumulate_each(mode, to, lane, sums);
+  if (mode == isa::Accumulate::kAdd || before) {
+    to.add(lane, sums);
+  } else {
+    to.write(lane, sums);
   }
-  to.write(lane, sums);
-  written |= mine;
+  written.set(begin, units);
 }
 
 // One by one: an element may come twice.
@@ -241,7 +238,7 @@ void PeArray::accumulate_each(isa::Accumulate mode, const TensorAccess& to, uint
       num::apply(num::Operator::kAdd, &value, &old, &value, 1);
     }
     to.convert(lane, &value, 1, element);
-    for (size_t i = 0; i < units; ++i) written.set(unit + i);
+    written.set(unit, units);
   });
 }
 

@@ -6,7 +6,8 @@
 // operands are multiplied by their scales in float32 first, which is exact unless it overflows.
 #pragma once
 
-#include <bitset>
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -61,7 +62,40 @@ class PeArray {
   static constexpr size_t kUnit = 2;
   static constexpr size_t kUnits = contract::tpb::kPsumPartitionBytes / kUnit;
   static constexpr size_t kUnitsPerBank = contract::tpb::kPsumBankBytes / kUnit;
-  using Marks = std::bitset<kUnits>;
+  // A bit per unit of a partition.
+  class Marks {
+   public:
+    bool operator[](size_t i) const { return (words_[i / kWord] >> i % kWord & 1) != 0; }
+    bool any(size_t first, size_t count) const {
+      bool found = false;
+      each(first, count, [&](size_t i, uint64_t mask) { found |= (words_[i] & mask) != 0; });
+      return found;
+    }
+    bool all(size_t first, size_t count) const {
+      bool found = true;
+      each(first, count, [&](size_t i, uint64_t mask) { found &= (words_[i] & mask) == mask; });
+      return found;
+    }
+    void set(size_t first, size_t count) {
+      each(first, count, [&](size_t i, uint64_t mask) { words_[i] |= mask; });
+    }
+    void clear(size_t first, size_t count) {
+      each(first, count, [&](size_t i, uint64_t mask) { words_[i] &= ~mask; });
+    }
+
+   private:
+    static constexpr size_t kWord = 64;
+    // Calls `each(word, its bits)` for what there is of [first, first + count).
+    template <typename Each>
+    static void each(size_t first, size_t count, Each&& each) {
+      for (const size_t end = first + count; first < end;) {
+        const size_t bits = std::min(end - first, kWord - first % kWord);
+        each(first / kWord, (~uint64_t{0} >> (kWord - bits)) << first % kWord);
+        first += bits;
+      }
+    }
+    std::array<uint64_t, kUnits / kWord> words_{};
+  };
 
   Tile& place(Tile tile);
   Tile& place(const contract::isa::Ldweights& o);
@@ -81,7 +115,6 @@ class PeArray {
   std::vector<Marks> written_;
   std::vector<float> moving_;
   std::vector<float> sums_;
-  std::vector<float> old_;
 };
 
 }  // namespace hw

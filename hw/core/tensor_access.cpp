@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/num/kernels.h"
+#include "base/num/operators.h"
 #include "base/num/types.h"
 #include "hw/num_type.h"
 
@@ -189,6 +190,25 @@ void TensorAccess::write(uint32_t lane, const float* from) const {
   uint8_t* bytes = packed(elements() * bytes_);
   convert(lane, from, elements(), bytes);
   write(lane, bytes);
+}
+
+const float* TensorAccess::in_place(uint32_t lane) const {
+  const bool whole = type_ == isa::DataType::kFloat32 && pattern_.contiguous() &&
+                     reinterpret_cast<uintptr_t>(at(lane)) % alignof(float) == 0;
+  return whole ? reinterpret_cast<const float*>(at(lane)) : nullptr;
+}
+
+void TensorAccess::add(uint32_t lane, float* sums) const {
+  if (type_ == isa::DataType::kFloat32 && pattern_.contiguous() && random_ == nullptr) {
+    const auto* from = reinterpret_cast<const uint8_t*>(sums);
+    num::kernels().add(num::Type::kFp32, at(lane), from, at(lane), elements());
+    return;
+  }
+  thread_local std::vector<float> old;
+  old.resize(elements());
+  read(lane, old.data());
+  num::apply(num::Operator::kAdd, sums, old.data(), sums, elements());
+  write(lane, sums);
 }
 
 void TensorAccess::read(uint32_t lane, uint32_t* to) const {

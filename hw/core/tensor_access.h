@@ -6,6 +6,7 @@
 // zero-extended), or as the bytes that they are.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -81,6 +82,20 @@ class TensorAccess {
   void write(uint32_t lane, const float* from) const;
   void write(uint32_t lane, const uint32_t* from) const;
   void write(uint32_t lane, const uint8_t* from) const;
+  // The elements of a lane where they lie, if they are float32 in a row; null: read() them.
+  const float* in_place(uint32_t lane) const;
+  // This lane's turn comes soon, if there is one. Lanes lie so far apart that processors take them
+  // for the same place in their caches and do not foresee the next one.
+  void expect(uint32_t lane) const {
+    constexpr uint64_t kLine = 64;
+    constexpr uint64_t kMost = 2048;  // what follows in a long lane is foreseen
+    if (lane >= box_.partitions) return;
+    const uint64_t bytes = std::min(box_.end - box_.begin, kMost);
+    const uint8_t* first = at(lane) - (box_.start - box_.begin);
+    for (uint64_t i = 0; i < bytes; i += kLine) __builtin_prefetch(first + i);
+  }
+  // What is there becomes itself plus `sums`, in float32, which has room for the result.
+  void add(uint32_t lane, float* sums) const;
   // Numbers on their way to this lane, as elements of the operand's type, or another one.
   void convert(uint32_t lane, const float* from, size_t n, uint8_t* to) const;
   void convert(base::num::Type type, uint32_t lane, const float* from, size_t n, uint8_t* to) const;
