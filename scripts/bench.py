@@ -5,6 +5,7 @@ Rounds of all cases are interleaved, so that a slow moment of the host hits all 
 spread are printed. Costs of one execution are differences between runs with more and fewer
 iterations, which leaves start-up out. --large adds a run on 1152 cores.
 """
+import json
 import os
 import pathlib
 import platform
@@ -20,6 +21,10 @@ ROUNDS = 5
 MIB = 1 << 20
 CHUNK = 65536  # dma.packet_bytes_cc
 TRN2 = ("--platform", "trn2.48xlarge")
+ELEMENTWISE = {"copy_fp32": "TENSOR_COPY, fp32", "copy_fp32_to_bf16": "TENSOR_COPY, fp32 to bf16",
+               "add_fp32": "TENSOR_TENSOR, add, fp32", "add_bf16": "TENSOR_TENSOR, add, bf16"}
+# Matrix products, all three dimensions alike.
+PRODUCTS = tuple((dtype, size) for dtype in ("bfloat16", "float32") for size in (512, 1024, 2048))
 # The smallest size from 1 MiB on that 1152 ranks can exchange in bf16.
 EXCHANGED = 1152 * 2 * 456
 
@@ -54,7 +59,9 @@ def resident_mib(pid):
 
 class Bench:
     def __init__(self, build):
-        self.bin = pathlib.Path(build) / "bin"
+        self.bin = pathlib.Path(build).resolve() / "bin"
+        self.room = tempfile.TemporaryDirectory()
+        self.files = pathlib.Path(self.room.name)
         self.samples = {}
 
     def wall(self, *command, watch=None, **environment):
@@ -131,6 +138,42 @@ class Bench:
         self.add("large", seconds)
         self.add("large_mib", max(samples))
 
+    def kernel(self, name, *arguments):
+        """The NEFF of an example kernel."""
+        neff = self.files / f"{name}-{'-'.join(map(str, arguments))}.neff"
+        if not neff.exists():
+            self.wall(f"kernel_{name}", *map(str, arguments), str(neff))
+        return neff
+
+    def one_of_kernel(self, neff, more, *options):
+        """Seconds of one execution, and how many instructions it has."""
+        report = self.files / "report.json"
+
+        def run(times):
+            return self.wall("soma", "run", "--platform", "trn1.2xlarge", "--report", str(report),
+                             *options, "--", str(self.bin / "bench_execute"), str(neff),
+                             str(times))[0]
+        few = run(1)
+        seconds = max(run(1 + more) - few, 0.0) / more
+        execution = json.loads(report.read_text())["executions"][0]
+        return seconds, sum(e["instructions"] for e in execution["engines"]) / execution["count"]
+
+    def engines(self):
+        neff = self.kernel("attention", "bfloat16", 8, 4096, 128, 0)
+        seconds, instructions = self.one_of_kernel(neff, 10, "--timing-only")
+        self.add("instructions", instructions / max(seconds, 1e-9) / 1e6)
+        blas = (self.bin / "bench_blas").exists()
+        for dtype, size in PRODUCTS:
+            neff = self.kernel("matmul", dtype, size, size, size)
+            emulated = self.one_of_kernel(neff, 2 * (2048 // size) ** 2)[0]
+            self.add(f"{dtype}{size}", emulated)
+            if blas:
+                own = int(self.wall("bench_blas", str(size))[1]) / 1e9
+                self.add(f"{dtype}{size}_ratio", emulated / own)
+        for line in self.wall("bench_elementwise")[1].splitlines():
+            name, ratio = line.split()
+            self.add(name, float(ratio))
+
     def round(self):
         self.add("start", self.wall("soma", "run", "--", "true")[0])
         nanoseconds, kib = self.wall("bench_construct", "trn3-gen2-ultraserver")[1].split()
@@ -152,6 +195,7 @@ class Bench:
         self.add("data32", self.one_of_ranks(32, MIB, 8))
         self.add("data16", self.one_of_ranks(16, 16 * MIB, 4, algorithm="ring"))
         self.add("replay16", int(self.wall("bench_replay", str(16 * MIB), str(CHUNK), "16")[1]) / 1e9)
+        self.engines()
 
     def median(self, name):
         return statistics.median(self.samples[name])
@@ -191,6 +235,16 @@ def table(bench):
         row("first copy of 64 MiB from a guest to a device", "attached_first", "GB/s", "0.4 GB/s"),
         row("later copies, the slower direction", "attached_copy", "GB/s", "0.4 GB/s"),
     ]
+    rows.append(row("instructions of attention (8 heads, 4096 tokens), timing only", "instructions",
+                    "million/s", "2 million/s"))
+    for dtype, size in PRODUCTS:
+        text = f"matmul kernel, {dtype}, {size} x {size} x {size}, with data, one execution"
+        rows.append(row(text, f"{dtype}{size}", "s", ""))
+        if f"{dtype}{size}_ratio" in bench.samples:
+            rows.append(row("the same, times of OpenBLAS `sgemm`, one thread",
+                            f"{dtype}{size}_ratio", "", "1.5"))
+    for name, text in ELEMENTWISE.items():
+        rows.append(row(f"{text}, times of `memcpy` of its bytes", name, "", "2"))
     if "large" in bench.samples:
         rows += [
             row("1152 cores of trn3-gen2-ultraserver, all-to-all of 1 MiB, timing only, the command",
