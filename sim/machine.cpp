@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <chrono>
+#include <cstdio>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "driver/kernel/host_arena.h"
 #include "driver/kernel/kernel_driver.h"
 #include "driver/node/node_server.h"
+#include "driver/uapi/requests.h"
 #include "sim/hardware.h"
 #include "sim/identity.h"
 #include "sim/main_loop.h"
@@ -246,7 +248,10 @@ Report Machine::take_report() {
   for (auto& each : parts.drivers) {
     driver::Counters& counters = each->mutable_counters();
     for (const auto& [request, count] : counters.unknown_ioctls) {
-      report.add_unsupported("ioctl request " + std::to_string(request), count);
+      char name[64];
+      std::snprintf(name, sizeof name, "ioctl 0x%08x (number %u): EINVAL, no such request", request,
+                    driver::uapi::request_number(request));
+      report.add_unsupported(name, count);
     }
     for (const auto& [feature, count] : counters.unsupported) {
       report.add_unsupported(feature, count);

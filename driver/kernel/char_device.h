@@ -40,8 +40,15 @@ struct MmapTarget {
 };
 
 struct SysfsFile {
-  std::string path;  // absolute, "/sys/class/neuron_device/neuron0/core_count"
-  bool writable = false;
+  std::string path;      // absolute, "/sys/class/neuron_device/neuron0/core_count"
+  uint32_t mode = 0444;  // permission bits
+  bool writable() const { return (mode & 0222) != 0; }
+};
+
+// What poll(2) of an attribute goes by.
+struct SysfsEvents {
+  uint32_t changes = 0;    // of its value, ever; may wrap
+  bool announced = false;  // whether pollers are told of changes now
 };
 
 class CharDevice {
@@ -53,6 +60,8 @@ class CharDevice {
   virtual base::Result<int> open(int minor, int flags, const Caller& caller) = 0;
   // Returns >= 0 as the ioctl's result or -errno. `arg` is the address of the structure.
   virtual int ioctl(int file, uint32_t request, uint64_t arg, const Caller& caller) = 0;
+  // `write`: the mapping is shared and its file open for writing, so that stores into it are, or
+  // may later be made, allowed.
   virtual base::Result<MmapTarget> mmap(int file, uint64_t offset, uint64_t length, bool read,
                                         bool write, const Caller& caller) = 0;
   // Optional: where the client placed a mapping; without it GET_VA_PLACEMENT finds nothing.
@@ -70,6 +79,7 @@ class CharDevice {
   virtual std::vector<SysfsFile> sysfs_files(int minor) const = 0;
   virtual base::Result<std::string> sysfs_read(const std::string& path) = 0;
   virtual base::Status sysfs_write(const std::string& path, const std::string& text) = 0;
+  virtual SysfsEvents sysfs_events(const std::string& /*path*/) { return {}; }
 };
 
 }  // namespace driver

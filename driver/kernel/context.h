@@ -37,7 +37,6 @@ struct Params {
 
   std::string product_name = "trn1.2xlarge";  // DMI product name: selects the platform type (3.16)
   std::string version = "2.26.5.0";           // /sys/module/neuron/version
-  uint32_t char_major = 241;                  // dynamic on a real host
   base::Ps copy_poll_period = base::us(1);    // spec/driver-ioctl.md 6.3
   // Waits for another client, which moves in host time: true when `channel` was woken, false
   // after `host_us`. Without it the driver waits in simulated time, which an idle machine skips.

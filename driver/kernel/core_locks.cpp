@@ -73,9 +73,9 @@ int RangeMarks::mark(uapi::crwl_nc_map_ext& request, uint32_t offset, int32_t ca
   const uint64_t start = uint64_t{request.start_nc_index} + offset;
   const uint64_t end = uint64_t{request.end_nc_index} + offset;
   constexpr uint64_t kMarks = uapi::kMaxNcRangeMarks;
-  if (start > end || start >= kMarks || end >= kMarks) return -EINVAL;
   std::fill(std::begin(request.bitmap), std::end(request.bitmap), uint64_t{0});
   request.max_nc_available = 0;
+  if (start > end || start >= kMarks || end >= kMarks) return -EINVAL;
   for (uint64_t i = start; i <= end; ++i) {
     if (owners_[i] != 0) continue;
     uint64_t run = 0;

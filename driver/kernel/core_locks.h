@@ -46,7 +46,7 @@ class CrwlLocks {
 class RangeMarks {
  public:
   // The request's indices and bitmap are relative to `offset`. Fills max_nc_available and bitmap,
-  // also with -EBUSY.
+  // also with -EBUSY and -EINVAL.
   int mark(uapi::crwl_nc_map_ext& request, uint32_t offset, int32_t caller);
   void unmark(const uint64_t bitmap[8], uint32_t offset, int32_t caller);
   void release_process(int32_t tgid);

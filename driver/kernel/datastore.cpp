@@ -61,9 +61,7 @@ void Datastore::clear(Slot& slot) {
   uint8_t* const bytes = memory_.host_bytes(*slot.chunk);
   for (uint32_t nc = 0; nc < folded_.size(); ++nc) {
     for (uint32_t id = 0; id < uapi::kDsTotalCounters; ++id) {
-      const auto value = base::load<uint64_t>(bytes + uapi::ds_nc_counter_offset(nc, id));
-      folded_[nc][id].total += value;
-      folded_[nc][id].present = value;
+      folded_[nc][id].add(base::load<uint64_t>(bytes + uapi::ds_nc_counter_offset(nc, id)));
     }
   }
   std::memset(bytes, 0, uapi::kDatastoreSize);

@@ -14,6 +14,13 @@ namespace driver {
 struct FoldedCounter {
   uint64_t total = 0;
   uint64_t present = 0;
+  uint32_t changes = 0;  // for who polls the files
+  void add(uint64_t value) {
+    if (value == 0) return;  // `present` keeps the last one that was not
+    total += value;
+    present = value;
+    ++changes;
+  }
 };
 
 class Datastore {

@@ -98,7 +98,7 @@ void DmaEngines::init_engine(uint32_t engine) {
     mask_ring_id_errors(unit, engine);
   }
   engines_[engine].initialised = true;
-  for (DmaQueue& queue : engines_[engine].queues) queue.tx_enabled = queue.rx_enabled = false;
+  for (DmaQueue& queue : engines_[engine].queues) queue.rx_enabled = false;
 }
 
 void DmaEngines::configure_streams(const Writer& unit) const {
@@ -232,7 +232,6 @@ int DmaEngines::init_queue(uint32_t engine, uint32_t q, const RingSetup& tx, con
   m2s(udma::kM2sQRingLength, tx.length);
   m2s(udma::kM2sQCompCfg, 0);
   m2s(udma::kM2sQCfg, kQueueDisabled | kQueueEnables);
-  state.tx_enabled = true;
   state.tx_length = tx.length;
 
   if (const int error = check_ring(rx); error != 0) return error;
@@ -306,9 +305,8 @@ uapi::dma_queue_state DmaEngines::queue_state(uint32_t engine, uint32_t q, bool 
   out.head_pointer = udma::kM2sQHeadIndex.get(read(udma::kM2sQHead));
   out.tail_pointer = udma::kM2sQTailIndex.get(read(udma::kM2sQTail));
   out.completion_head = read(udma::kM2sQCompHead) & 0xFF'FFFF;
-  const DmaQueue& queue = engines_[engine].queues[q];
-  out.sw_status =
-      (tx ? queue.tx_enabled : queue.rx_enabled) ? uapi::kQueueEnabled : uapi::kQueueDisabled;
+  // The driver takes every queue of an engine that it has set up for enabled.
+  out.sw_status = engines_[engine].initialised ? uapi::kQueueEnabled : uapi::kQueueDisabled;
   return out;
 }
 

@@ -25,7 +25,6 @@ struct DmaQueue {
   int32_t owner = 0;  // tgid of the last initialiser, 0 = none
   QueueUse use = QueueUse::kClient;
   int32_t nc = -1;  // tag of queues obtained for an NC
-  bool tx_enabled = false;
   bool rx_enabled = false;
   uint32_t tx_length = 0;  // descriptors, 0 = never initialised
   uint32_t rx_length = 0;

@@ -129,24 +129,23 @@ int run_async(const Call& call, T& request) {
   if (const int error = resolve(call, form, &from, &to); error != 0) return error;
   int32_t next = 0;
   if (!next_handle(request.pwait_handle, next)) return -EINVAL;
-  H2tRing* ring = call.device.default_ring(async_nc(*from, *to));
-  if (ring == nullptr) return -EINVAL;
+  H2tRing& ring = call.device.default_ring(async_nc(*from, *to));
   const uint64_t source = from->pa + form.from_offset;
   const uint64_t target = to->pa + form.to_offset;
   request.wait_handle = next;
   if (next == uapi::kAsyncSync) {
     if (form.size != 0) {
-      if (const int error = ring->copy(source, target, form.size); error != 0) return error;
+      if (const int error = ring.copy(source, target, form.size); error != 0) return error;
     }
     return call.put(request) ? 0 : -EFAULT;
   }
   const int32_t previous = request.pwait_handle;
-  if (previous != uapi::kAsyncNone && !ring->async_in_use(previous)) return -EINVAL;
-  if (const int error = ring->start_async(next, source, target, form.size); error != 0) {
+  if (previous != uapi::kAsyncNone && !ring.async_in_use(previous)) return -EINVAL;
+  if (const int error = ring.start_async(next, source, target, form.size); error != 0) {
     return error;
   }
   if (previous != uapi::kAsyncNone) {
-    if (const int error = ring->wait_async(previous); error != 0) return error;
+    if (const int error = ring.wait_async(previous); error != 0) return error;
   }
   return call.put(request) ? 0 : -EFAULT;
 }
@@ -243,8 +242,7 @@ int mem_copy_async_wait(const Call& call) {
   if (request.pwait_handle != uapi::kAsync1 && request.pwait_handle != uapi::kAsync2) {
     return -EINVAL;
   }
-  H2tRing* ring = call.device.default_ring(async_nc(*from, *to));
-  return ring == nullptr ? -EINVAL : ring->wait_async(request.pwait_handle);
+  return call.device.default_ring(async_nc(*from, *to)).wait_async(request.pwait_handle);
 }
 
 }  // namespace driver::ioctls

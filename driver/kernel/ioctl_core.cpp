@@ -27,6 +27,7 @@ template <typename T>
 int init_nq(const Call& call, T& in, bool force) {
   NqRequest request = nq_request(in);
   request.force_alloc = force;
+  request.pid = call.caller.tgid;
   Chunk* chunk = nullptr;
   if (const int error = call.device.notifications().init(request, &chunk); error != 0) return error;
   in.mmap_offset = chunk->host ? chunk->pa : kNoMmapOffset;
@@ -54,6 +55,7 @@ int notifications_init(const Call& call) {
   request.engine_index = in.engine_index;
   request.size = in.size;
   request.host = true;
+  request.pid = call.caller.tgid;
   Chunk* chunk = nullptr;
   if (const int error = call.device.notifications().init(request, &chunk); error != 0) return error;
   in.mmap_offset = chunk->pa;
@@ -120,10 +122,9 @@ int range_mark(const Call& call) {
     request.end_nc_index = legacy.end_nc_index;
   }
   const int error = call.driver.range_marks().mark(request, offset, call.caller.tgid);
-  if (error == -EINVAL) return error;
   legacy.max_nc_available = request.max_nc_available;
   legacy.bitmap = request.bitmap[0];
-  // Written back with EBUSY too (3.10.2).
+  // Written back with errors too (3.10.2).
   if (extended ? !call.put(request) : !call.put(legacy)) return -EFAULT;
   return error;
 }

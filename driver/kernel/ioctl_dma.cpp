@@ -69,18 +69,24 @@ int dma_eng_get_state(const Call& call) {
 
 int dma_queue_init(const Call& call) {
   uapi::dma_queue_init request{};
-  if (!call.get(request)) return -EFAULT;
+  if (!call.get(request)) return -EACCES;  // not EFAULT (spec/driver-ioctl.md 0.4)
   return init_one(call, request);
 }
 
 int dma_queue_init_batch(const Call& call) {
   auto request = std::make_unique<uapi::dma_queue_init_batch>();
-  if (!call.get(*request)) return -EFAULT;
+  if (!call.get(*request)) return -EACCES;  // as above
   if (request->count >= uapi::kMaxQueueInitBatch) return -E2BIG;
   for (uint32_t i = 0; i < request->count; ++i) {
     if (const int error = init_one(call, request->entries[i]); error != 0) return error;
   }
   return 0;
+}
+
+// Reads its structure and does nothing with it (3.5.3).
+int dma_queue_release(const Call& call) {
+  uapi::dma_queue_release request{};
+  return call.get(request) ? 0 : -EFAULT;
 }
 
 int dma_queue_copy_start(const Call& call) {

@@ -103,8 +103,8 @@ int driver_info(const Call& call) {
 
 int logical_to_physical_nc_map(const Call& call) {
   uapi::get_logical_to_physical_nc_map request{};
-  if (!call.get(request)) return -EFAULT;
   if (!call.device.dhal().nc_map) return -FirmwareIo::kNotSupported;
+  if (!call.get(request)) return -EFAULT;
   if (request.max_map_entries > kMapEntries || request.mapping_version != 0) return -EINVAL;
   const bool own_order = call.device.dhal().switched_nc_order;
   const bool pds = own_order && call.driver.platform() == PlatformType::kPds;

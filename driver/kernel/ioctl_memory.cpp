@@ -55,7 +55,8 @@ Chunk* find(const Call& call, uint64_t handle) {
 
 int mem_alloc(const Call& call) {
   AllocForm form;
-  if (!read_form(call, form)) return -EFAULT;
+  // The oldest form has an errno of its own (spec/driver-ioctl.md 0.4).
+  if (!read_form(call, form)) return call.request == uapi::kMemAlloc ? -EACCES : -EFAULT;
   if (call.process() == nullptr) return -EACCES;  // 2.3, rule for emulators
   form.request.lifespan = Lifespan::kProcess;
   form.request.pid = call.caller.tgid;

@@ -140,11 +140,17 @@ int throttling_notifications(const Call& call) {
   return call.device.firmware().set_features(request.enable != 0 ? 1 : 0);
 }
 
+// There is no periodic posting to pause (3.2.3).
+int metrics_ctrl(const Call& call) {
+  uapi::metrics_ctrl request{};
+  return call.get(request) ? 0 : -EFAULT;
+}
+
 // Sharing with other kernel drivers: answered as a kernel that is too old for it (3.13.1).
 int dmabuf_fd(const Call& call) {
   uapi::dmabuf_fd request{};
   if (!call.get(request)) return -EFAULT;
-  call.unsupported("dma-buf export");
+  call.unsupported("ioctl DMABUF_FD: EPROTONOSUPPORT, no dma-buf export");
   return -EPROTONOSUPPORT;
 }
 

@@ -63,7 +63,7 @@ constexpr Row kRows[] = {
     {uapi::kDmaEngGetState, Match::kExact, kOpen, dma_eng_get_state},
     {uapi::kDmaQueueInit, Match::kExact, kAttached, dma_queue_init},
     {uapi::kDmaQueueInitBatch, Match::kExact, kOpen, dma_queue_init_batch},
-    {uapi::kDmaQueueRelease, Match::kExact, kAttached, succeed},
+    {uapi::kDmaQueueRelease, Match::kExact, kAttached, ioctls::dma_queue_release},
     {uapi::kDmaQueueCopyStart, Match::kExact, kOpen, dma_queue_copy_start},
     {uapi::kDmaAckCompleted, Match::kExact, kAttached, dma_ack_completed},
     {uapi::kDmaQueueGetState, Match::kExact, kOpen, dma_queue_get_state},
@@ -134,7 +134,7 @@ constexpr Row kRows[] = {
     {uapi::kH2tDmaAllocQueues, Match::kExact, kOpen, h2t_alloc_queues},
     {uapi::kH2tDmaFreeQueues, Match::kExact, kOpen, h2t_free_queues},
     {uapi::kPowerProfile, Match::kExact, kOpen, ioctls::power_profile},
-    {uapi::kMetricsCtrl, Match::kExact, kOpen, succeed},
+    {uapi::kMetricsCtrl, Match::kExact, kOpen, ioctls::metrics_ctrl},
     {uapi::kThrottlingNotifications, Match::kExact, kOpen, ioctls::throttling_notifications},
     {uapi::kGetVaPlacement, Match::kNumber, kMisc, ioctls::get_va_placement},
 };

@@ -269,4 +269,9 @@ base::Status KernelDriver::sysfs_write(const std::string& path, const std::strin
   return tree->write(path, text);
 }
 
+SysfsEvents KernelDriver::sysfs_events(const std::string& path) {
+  SysfsTree* tree = sysfs();
+  return tree == nullptr ? SysfsEvents{} : tree->events(path);
+}
+
 }  // namespace driver

@@ -80,6 +80,7 @@ class KernelDriver : public CharDevice {
   std::vector<SysfsFile> sysfs_files(int minor) const override;
   base::Result<std::string> sysfs_read(const std::string& path) override;
   base::Status sysfs_write(const std::string& path, const std::string& text) override;
+  SysfsEvents sysfs_events(const std::string& path) override;
 
  private:
   void probe_all();

@@ -9,10 +9,24 @@ namespace {
 constexpr uint64_t kPage = uapi::kPageSize;
 constexpr int kUncategorizedHost = 7;
 constexpr int kUncategorizedDevice = 10;
+constexpr int kNoDirectory = -1;
 
-// Appendix A: category -> directory of its location; the others fall under "uncategorized".
+// Appendix A: category -> directory of its location; unknown ones fall under "uncategorized", those
+// of the other location under none.
 int host_directory(uint32_t category) {
   switch (category) {
+    case uapi::kMemUnknownDevice:
+    case uapi::kMemCodeDevice:
+    case uapi::kMemTensorsDevice:
+    case uapi::kMemConstantsDevice:
+    case uapi::kMemScratchpadDevice:
+    case uapi::kMemMiscDevice:
+    case uapi::kMemNcdevDevice:
+    case uapi::kMemCollectivesDevice:
+    case uapi::kMemScratchpadNonsharedDevice:
+    case uapi::kMemNotificationDevice:
+    case uapi::kMemDmaRingsDevice:
+      return kNoDirectory;
     case uapi::kMemCodeHost:
       return 0;
     case uapi::kMemTensorsHost:
@@ -34,6 +48,15 @@ int host_directory(uint32_t category) {
 
 int device_directory(uint32_t category) {
   switch (category) {
+    case uapi::kMemUnknownHost:
+    case uapi::kMemCodeHost:
+    case uapi::kMemTensorsHost:
+    case uapi::kMemConstantsHost:
+    case uapi::kMemMiscHost:
+    case uapi::kMemNcdevHost:
+    case uapi::kMemNotificationHost:
+    case uapi::kMemDmaRingsHost:
+      return kNoDirectory;
     case uapi::kMemCodeDevice:
       return 0;
     case uapi::kMemTensorsDevice:
@@ -61,9 +84,16 @@ int device_directory(uint32_t category) {
 }
 
 void count(MemCounter& counter, uint64_t size, bool add) {
+  if (size == 0) return;
+  ++counter.changes;
   counter.total = add ? counter.total + size : counter.total - std::min(counter.total, size);
   counter.present = size;
   counter.peak = std::max(counter.peak, counter.total);
+}
+
+template <size_t kCount>
+void count(std::array<MemCounter, kCount>& directories, int directory, uint64_t size, bool add) {
+  if (directory != kNoDirectory) count(directories[static_cast<size_t>(directory)], size, add);
 }
 
 bool power_of_two(uint64_t value) {
@@ -123,14 +153,15 @@ std::optional<uint64_t> Memory::place_device(const AllocRequest& request, uint64
   const bool small_first = size <= context_.params.mempool_small_alloc_max;
   FirstFitPool* const order[] = {small_first ? &hbm.small : &hbm.main,
                                  small_first ? &hbm.main : &hbm.small};
-  // Alignments up to a page are none; others are honoured when they are a power of two, else only
-  // by luck (spec/driver-ioctl.md 5.1).
+  // Alignments up to a page are none; others are honoured when they are a power of two
+  // (spec/driver-ioctl.md 5.1). The driver looks at the address again as if every one were, so
+  // another may pass or not.
   const uint64_t align =
       request.align > kPage && power_of_two(request.align) ? request.align : kPage;
   for (FirstFitPool* pool : order) {
     const auto at = pool->allocate(size, align);
     if (!at) continue;
-    if (request.align > kPage && *at % request.align != 0) {
+    if (request.align > kPage && ((request.align - 1) & *at) != 0) {
       pool->free(*at, size);
       return std::nullopt;
     }
@@ -167,6 +198,7 @@ int Memory::allocate(const AllocRequest& request, Chunk** out, ProcessCharge* ch
   chunk->category = request.category;
   chunk->lifespan = request.lifespan;
   chunk->pid = request.pid;
+  chunk->serial = next_serial_++;
   account(*chunk, true, charged);
   *out = chunk.get();
   chunks_.emplace(*at, std::move(chunk));
@@ -176,11 +208,11 @@ int Memory::allocate(const AllocRequest& request, Chunk** out, ProcessCharge* ch
 void Memory::account(const Chunk& chunk, bool add, ProcessCharge* charged) {
   MemStats::PerNc* nc = chunk.nc < dhal_.map.ncs() ? &stats_.nc[chunk.nc] : nullptr;
   if (chunk.host) {
-    count(stats_.host[static_cast<size_t>(host_directory(chunk.category))], chunk.size, add);
+    count(stats_.host, host_directory(chunk.category), chunk.size, add);
     if (nc != nullptr) count(nc->host, chunk.size, add);
   } else if (nc != nullptr) {
     count(nc->device, chunk.size, add);
-    count(nc->by_category[static_cast<size_t>(device_directory(chunk.category))], chunk.size, add);
+    count(nc->by_category, device_directory(chunk.category), chunk.size, add);
   }
   if (charged == nullptr) return;
   uint64_t& sum = chunk.host ? charged->host : charged->device;
@@ -256,6 +288,9 @@ void Memory::release_process(int32_t tgid, ProcessCharge* charged) {
     Chunk* chunk = entry.second.get();
     if (chunk->lifespan == Lifespan::kProcess && chunk->pid == tgid) mine.push_back(chunk);
   }
+  // Newest first, so that handles come back in the order of allocation.
+  std::sort(mine.begin(), mine.end(),
+            [](const Chunk* a, const Chunk* b) { return a->serial > b->serial; });
   for (Chunk* chunk : mine) {
     if (chunk->references > 1) {
       --chunk->references;

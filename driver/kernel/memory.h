@@ -29,6 +29,7 @@ struct Chunk {
   uint32_t category = 0;
   Lifespan lifespan = Lifespan::kLocal;
   int32_t pid = 0;
+  uint64_t serial = 0;  // order of allocation
   uint32_t references = 1;
   uint64_t handle = 0;  // 0 = none yet
   FirstFitPool* pool = nullptr;
@@ -49,6 +50,7 @@ struct MemCounter {
   uint64_t total = 0;
   uint64_t present = 0;  // size of the last allocation or release
   uint64_t peak = 0;
+  uint32_t changes = 0;  // for who polls the files
 };
 
 // sysfs memory counters (spec/driver-ioctl.md 7.2), indexed as the name tables in sysfs.cpp.
@@ -127,6 +129,7 @@ class Memory {
   std::vector<Chunk*> handles_{nullptr};               // index = handle
   std::vector<uint64_t> free_handles_;
   bool handles_disabled_ = false;
+  uint64_t next_serial_ = 0;
   MemStats stats_;
 };
 

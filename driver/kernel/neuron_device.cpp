@@ -167,18 +167,14 @@ void NeuronDevice::free_extra_queue(uint32_t nc, uint32_t queue) {
 }
 
 int NeuronDevice::copy(uint32_t nc, uint64_t from, uint64_t to, uint64_t bytes) {
-  H2tRing* ring = default_ring(nc);
-  if (ring == nullptr) return -EINVAL;
-  return bytes == 0 ? 0 : ring->copy(from, to, bytes);
+  return bytes == 0 ? 0 : default_ring(nc).copy(from, to, bytes);
 }
 
 int NeuronDevice::memset(uint32_t nc, uint64_t to, uint8_t value, uint64_t bytes) {
-  H2tRing* ring = default_ring(nc);
-  if (ring == nullptr) return -EINVAL;
   if (bytes == 0) return 0;
   TaskLock lock(memset_mutex_, context_.executor);
   std::memset(memory_.host_bytes(*memset_buffer_), value, kMemsetBuffer);
-  return ring->fill(memset_buffer_->pa, to, bytes);
+  return default_ring(nc).fill(memset_buffer_->pa, to, bytes);
 }
 
 int NeuronDevice::attach(int32_t tgid) {

@@ -3,6 +3,7 @@
 // spec/hw-registers.md 10.1, 10.2, 10.6, 10.7; spec/driver-ioctl.md 1.3 - 1.5.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -100,9 +101,10 @@ class NeuronDevice {
   HbmScrub& scrub() { return scrub_; }
   ResetManager& resets() { return *resets_; }
 
-  // Null for a core that this device lacks.
-  H2tRing* default_ring(uint32_t nc) const {
-    return nc < default_rings_.size() ? default_rings_[nc].get() : nullptr;
+  // A chunk may be charged to any of 8 cores; the copies of those that a device lacks go by its
+  // last one.
+  H2tRing& default_ring(uint32_t nc) const {
+    return *default_rings_[std::min<size_t>(nc, default_rings_.size() - 1)];
   }
   // Ring of the copy queue `queue` of `nc`, default or allocated, or null. A user keeps its share
   // over suspension points: a reset may drop the queue meanwhile.

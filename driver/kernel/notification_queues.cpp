@@ -73,17 +73,14 @@ int NotificationQueues::init(const NqRequest& request, Chunk** out) {
   alloc.nc = topsp ? dhal_.map.nc_of_topsp(id) : id;
   alloc.category = request.host ? uapi::kMemNotificationHost : uapi::kMemNotificationDevice;
   alloc.lifespan = Lifespan::kDevice;
+  alloc.pid = request.pid;
   Chunk* chunk = nullptr;
   if (const int error = memory_.allocate(alloc, &chunk); error != 0) return error;
-  if (const int error = memory_.assign_handle(chunk); error != 0) {
-    memory_.release(chunk);
-    return error;
-  }
   program(set, chunk->pa, request.size);
   if (booking.chunk != nullptr) memory_.release(booking.chunk);
   booking = {chunk, set};
   *out = chunk;
-  return 0;
+  return memory_.assign_handle(chunk);  // the one that has just become free, if there was one
 }
 
 bool NotificationQueues::disable(const Bookings& bookings) const {

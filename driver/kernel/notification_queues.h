@@ -23,6 +23,7 @@ struct NqRequest {
   bool host = false;
   uint32_t hbm = 0;
   bool force_alloc = false;
+  int32_t pid = 0;  // who asks
 };
 
 class NotificationQueues {

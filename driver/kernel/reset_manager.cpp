@@ -55,8 +55,7 @@ void ResetManager::enqueue(uint32_t nc_map, uint32_t cores, uint32_t id) {
     if ((cores >> n & 1) == 0) continue;
     device_.core_init().invalidate(n);
     device_.notifications().destroy(n);
-    ++device_.reset_requests[n].total;
-    device_.reset_requests[n].present = 1;
+    device_.reset_requests[n].add(1);
   }
   request.status = Status::kQueued;
   device_.context().executor.wake(this);
@@ -117,10 +116,7 @@ void ResetManager::serve(uint32_t nc_map, bool internal) {
     if ((cores >> n & 1) != 0) ok = device_.init_core_dma(n, cores) == 0;
   }
   if (!ok) {
-    for (FoldedCounter& counter : device_.reset_failures) {
-      ++counter.total;
-      counter.present = 1;
-    }
+    for (FoldedCounter& counter : device_.reset_failures) counter.add(1);
   }
   const bool whole = nc_map == uapi::kResetWholeDevice;
   if (whole && device_.after_device_reset) device_.after_device_reset(ok);

@@ -142,12 +142,31 @@ int device_of(const std::string& path) {
   return fields == 1 ? minor : CharDevice::kNoDevice;
 }
 
+bool ends_text(const char* end, const std::string& text) {
+  if (errno != 0 || end == text.c_str()) return false;
+  return *end == '\0' || (*end == '\n' && end[1] == '\0');
+}
+
 bool parse(const std::string& text, uint64_t& value) {
   char* end = nullptr;
   errno = 0;
   value = std::strtoull(text.c_str(), &end, 0);
-  if (errno != 0 || end == text.c_str()) return false;
-  return *end == '\0' || (*end == '\n' && end[1] == '\0');
+  return ends_text(end, text);
+}
+
+bool parse_signed(const std::string& text, int64_t& value) {
+  char* end = nullptr;
+  errno = 0;
+  value = std::strtoll(text.c_str(), &end, 10);
+  return ends_text(end, text);
+}
+
+// Who may read how many cores there are: everybody from release 2.30 on (7.1).
+uint32_t lister_mode(const std::string& version) {
+  unsigned major = 0, minor = 0;
+  const int fields = std::sscanf(version.c_str(), "%u.%u", &major, &minor);
+  const bool since_2_30 = fields == 2 && (major > 2 || (major == 2 && minor >= 30));
+  return since_2_30 ? 0444 : 0400;
 }
 
 }  // namespace
@@ -158,8 +177,11 @@ SysfsTree::SysfsTree(const KernelDriver& driver, Params& params)
   add_module();
 }
 
-void SysfsTree::add(const std::string& path, Reader read, Writer write) {
-  attributes_[path] = {std::move(read), std::move(write)};
+SysfsTree::Attribute& SysfsTree::add(const std::string& path, Reader read, Writer write) {
+  Attribute& added = attributes_[path];
+  const uint32_t mode = write ? 0644 : 0444;
+  added = {std::move(read), std::move(write), mode, nullptr};
+  return added;
 }
 
 void SysfsTree::add_metric(const std::string& path, Reader read) {
@@ -169,12 +191,13 @@ void SysfsTree::add_metric(const std::string& path, Reader read) {
 template <typename Counter>
 void SysfsTree::add_counter(const std::string& directory, Counter& counter, bool with_peak) {
   const auto value = [&](const char* name, uint64_t& field) {
-    add(
+    Attribute& added = add(
         directory + "/" + name, [&field] { return line(field); },
         [&field](const std::string&) {
           field = 0;  // any write zeroes just this value
           return 0;
         });
+    added.changes = &counter.changes;
   };
   value("total", counter.total);
   value("present", counter.present);
@@ -184,21 +207,17 @@ void SysfsTree::add_counter(const std::string& directory, Counter& counter, bool
 }
 
 void SysfsTree::add_device(NeuronDevice& device, const std::string& base) {
-  const std::string number =
-      std::to_string(params_.char_major) + ":" + std::to_string(device.index());
-  add(base + "dev", [number] { return line(number); });
-  std::string uevent = "MAJOR=" + std::to_string(params_.char_major) +
-                       "\nMINOR=" + std::to_string(device.index()) + "\nDEVNAME=neuron" +
-                       std::to_string(device.index()) + "\n";
-  add(base + "uevent", [uevent] { return uevent; });
-  add(
+  Attribute& reset = add(
       base + "reset", [&device] { return line(static_cast<uint64_t>(device.state)); },
       [&device](const std::string&) {
         if (device.open_count == 0) device.resets().request_full();
         return 0;
       });
-  add(base + "core_count", [&device] { return std::to_string(device.nc_count()); });
-  add(base + "connected_devices", [this, &device] { return connected(driver_, device); });
+  reset.mode = 0600;
+  const uint32_t mode = lister_mode(params_.version);
+  add(base + "core_count", [&device] { return std::to_string(device.nc_count()); }).mode = mode;
+  add(base + "connected_devices", [this, &device] { return connected(driver_, device); }).mode =
+      mode;
   add_info(device, base);
   add_hardware(device, base);
   MemStats& stats = device.memory().stats();
@@ -214,8 +233,10 @@ void SysfsTree::add_info(NeuronDevice& device, const std::string& base) {
   add(
       base + "info/notify_delay", [this] { return line(std::to_string(notify_delay_)); },
       [this](const std::string& text) {
-        const int value = std::atoi(text.c_str());
-        if (value == 0 || value == -1) notify_delay_ = value;  // others are rejected silently
+        int64_t value = 0;
+        const bool number = parse_signed(text, value);
+        // Others, and what is no number, are rejected silently.
+        if (number && (value == 0 || value == -1)) notify_delay_ = static_cast<int>(value);
         return 0;
       });
   add_metric(base + "info/serial_number", [&device] { return serial(device); });
@@ -250,18 +271,17 @@ void SysfsTree::add_core(NeuronDevice& device, uint32_t nc, const std::string& b
     add_counter(other + counter.name, datastore.counter(nc, counter.id), false);
   }
   FoldedCounter& macs = datastore.counter(nc, kMacCounter);
-  add(
-      other + "flop_count/total", [&macs] { return line(2 * macs.total); },
-      [&macs](const std::string&) {
-        macs.total = 0;
-        return 0;
-      });
-  add(
-      other + "flop_count/present", [&macs] { return line(2 * macs.present); },
-      [&macs](const std::string&) {
-        macs.present = 0;
-        return 0;
-      });
+  const auto flops = [&](const char* name, uint64_t& field) {
+    Attribute& added = add(
+        other + "flop_count/" + name, [&field] { return line(2 * field); },
+        [&field](const std::string&) {
+          field = 0;
+          return 0;
+        });
+    added.changes = &macs.changes;
+  };
+  flops("total", macs.total);
+  flops("present", macs.present);
   add_counter(other + "reset_req_count", device.reset_requests[nc], false);
   add_counter(other + "reset_fail_count", device.reset_failures[nc], false);
   MemStats::PerNc& stats = device.memory().stats().nc[nc];
@@ -307,7 +327,7 @@ void SysfsTree::add_module() {
   const std::string base = kModuleDir;
   add(base + "version", [this] { return line(params_.version); });
   const auto parameter = [&](const char* name, auto& field) {
-    add(
+    Attribute& added = add(
         base + "parameters/" + name, [&field] { return line(static_cast<uint64_t>(field)); },
         [&field](const std::string& text) {
           uint64_t value = 0;
@@ -315,6 +335,7 @@ void SysfsTree::add_module() {
           field = static_cast<std::decay_t<decltype(field)>>(value);
           return 0;
         });
+    added.mode = 0660;
   };
   parameter("nc_per_dev_param", params_.nc_per_dev_param);
   parameter("dev_nc_map", params_.dev_nc_map);
@@ -354,7 +375,7 @@ std::vector<SysfsFile> SysfsTree::files(int minor) {
   build(minor);
   std::vector<SysfsFile> all;
   for (const auto& [path, attribute] : attributes_) {
-    if (device_of(path) == minor) all.push_back({path, static_cast<bool>(attribute.write)});
+    if (device_of(path) == minor) all.push_back({path, attribute.mode});
   }
   return all;
 }
@@ -372,6 +393,12 @@ base::Result<std::string> SysfsTree::read(const std::string& path) {
     return base::Error{base::Fault::kUsage, ENOENT, path, "no such attribute"};
   }
   return attribute->read();
+}
+
+SysfsEvents SysfsTree::events(const std::string& path) {
+  const Attribute* attribute = find(path);
+  if (attribute == nullptr || attribute->changes == nullptr) return {};
+  return {*attribute->changes, notify_delay_ == 0};
 }
 
 base::Status SysfsTree::write(const std::string& path, const std::string& text) {

@@ -26,6 +26,7 @@ class SysfsTree {
   std::vector<SysfsFile> files(int minor);
   base::Result<std::string> read(const std::string& path);
   base::Status write(const std::string& path, const std::string& text);
+  SysfsEvents events(const std::string& path);
 
  private:
   using Reader = std::function<std::string()>;
@@ -33,9 +34,12 @@ class SysfsTree {
   struct Attribute {
     Reader read;
     Writer write;  // empty: read-only
+    uint32_t mode = 0444;
+    const uint32_t* changes = nullptr;  // what pollers are told of; null: nothing
   };
 
-  void add(const std::string& path, Reader read, Writer write = {});
+  // Read-only files have mode 0444, others 0644 unless stated.
+  Attribute& add(const std::string& path, Reader read, Writer write = {});
   // A file of mode 0644 whose writes are accepted and ignored.
   void add_metric(const std::string& path, Reader read);
   template <typename Counter>

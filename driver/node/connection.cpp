@@ -52,6 +52,11 @@ void Connection::send_text(const std::string& text) {
   shutdown(fd_.get(), SHUT_WR);
 }
 
+void Connection::send_event() {
+  const char event = 1;
+  send(&event, sizeof event, nullptr, 0, -1);
+}
+
 void Connection::shut_down() {
   shutdown(fd_.get(), SHUT_RDWR);
 }

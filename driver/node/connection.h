@@ -38,7 +38,7 @@ class ClientProcess {
   base::UniqueFd pidfd_;
 };
 
-enum class Role { kFresh, kFreshWriter, kChannel, kFile, kWriter };
+enum class Role { kFresh, kFreshWriter, kChannel, kFile, kWriter, kWatcher };
 
 class Connection {
  public:
@@ -53,6 +53,8 @@ class Connection {
   void reply(const wire::Header& request, int64_t result);
   // Raw packet (sysfs attributes opened for reading and writing), then end of file for the reader.
   void send_text(const std::string& text);
+  // One byte; a watcher that has not taken the last ones needs no more.
+  void send_event();
   void shut_down();
   bool closed() const { return closed_.load(std::memory_order_acquire); }
   void mark_closed();
@@ -68,7 +70,7 @@ class Connection {
   const std::shared_ptr<ClientProcess> process;
   // I/O thread only.
   Role role = Role::kFresh;
-  std::string path;  // kWriter
+  std::string path;  // kWriter, kWatcher
   uint32_t node = 0;
   // A request is under way: a second one on the same channel is a violation.
   std::atomic<bool> busy{false};

@@ -190,6 +190,7 @@ void IoLoop::close(const ConnectionPtr& connection, bool violation) {
 
 bool IoLoop::handle(const ConnectionPtr& connection, base::ConstByteSpan packet) {
   if (connection->role == Role::kWriter) return write_attribute(connection, packet);
+  if (connection->role == Role::kWatcher) return false;  // has nothing more to say
   wire::Header header;
   if (packet.size() < sizeof header) return false;
   memcpy(&header, packet.data(), sizeof header);
@@ -217,7 +218,14 @@ bool IoLoop::handle_first(const ConnectionPtr& connection, const wire::Header& h
                           base::ConstByteSpan body) {
   connection->node = header.node;
   if (connection->role == Role::kFreshWriter) {
-    if (header.kind != wire::kSysfsOpen || !take_path(body, &connection->path)) return false;
+    if (!take_path(body, &connection->path)) return false;
+    if (header.kind == wire::kSysfsWatch) {
+      connection->role = Role::kWatcher;
+      queue_.push("sysfs poll",
+                  [this, connection, header] { sessions_.sysfs_watch(connection, header); });
+      return true;
+    }
+    if (header.kind != wire::kSysfsOpen) return false;
     connection->role = Role::kWriter;
     const bool readable = header.token == 1;
     queue_.push("sysfs open", [this, connection, header, readable] {

@@ -30,7 +30,7 @@ class IoLoop {
  public:
   struct Params {
     base::UniqueFd listener;            // channels and files
-    base::UniqueFd attribute_listener;  // sysfs attributes open for writing
+    base::UniqueFd attribute_listener;  // sysfs attributes open for writing or polled
     std::vector<NodeFacts>
         nodes;           // minors may still be empty: the driver is asked at the first hello
     unsigned major = 0;  // of the character device

@@ -63,6 +63,8 @@ base::Result<base::UniqueFd> listen_on(const std::string& path) {
       listen(fd.get(), kBacklog) != 0) {
     return base::errno_error(path.c_str(), "listen");
   }
+  // The directory keeps others out; who got in and then changed its user may come back.
+  chmod(path.c_str(), 0666);
   return fd;
 }
 

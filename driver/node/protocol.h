@@ -1,5 +1,5 @@
 // Messages between client processes (driver/shim) and the device-node server, on SOCK_SEQPACKET
-// sockets: one message per packet, fixed little-endian layout. Three kinds of connection, told
+// sockets: one message per packet, fixed little-endian layout. Four kinds of connection, told
 // apart by their first message:
 //   channel  kHello     then one request at a time, each answered by one kReply; a process has as
 //   many
@@ -10,6 +10,8 @@
 //                       token
 //   writer   kSysfsOpen the socket is a sysfs attribute open for writing: each later packet is one
 //   write(2)
+//   watcher  kSysfsWatch after the answer, one byte comes for each change of an attribute that
+//   pollers are told of; the token of the request is the count of changes that the client has seen
 // The receiver validates every field; a violation closes the connection.
 #pragma once
 
@@ -18,7 +20,7 @@
 namespace driver::wire {
 
 constexpr uint32_t kMagic = 0x4e4e4431;  // "1DNN"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 enum Kind : uint32_t {
   kHello = 1,
@@ -32,7 +34,8 @@ enum Kind : uint32_t {
   kSysfsRefresh = 9,
   kSysfsOpen = 10,
   kMemoryData = 11,  // client's answer to kMemoryRead and kMemoryWrite
-  kLastRequest = kMemoryData,
+  kSysfsWatch = 12,
+  kLastRequest = kSysfsWatch,
   kReply = 32,
   kMemoryRead = 33,   // asks a waiting client for bytes of its memory
   kMemoryWrite = 34,  // asks a waiting client to store bytes
@@ -87,7 +90,8 @@ struct MemoryBody {  // followed by `size` bytes in kMemoryWrite and in the answ
 };
 constexpr uint32_t kMaxMemoryPart = 32 * 1024;
 
-// Bodies of kReply; every one starts with the result: >= 0, or -errno.
+// Bodies of kReply; every one starts with the result: >= 0, or -errno. That of kSysfsRefresh is the
+// count of changes of the attribute, that of kSysfsWatch is 1 when an event follows at once.
 struct ReplyBody {
   int64_t result;
 };

@@ -79,6 +79,7 @@ struct Sessions::Call {
       if (died) sessions.exit_process(caller.tgid);
     }
     sessions.release_if_done(file);
+    sessions.changed();
   }
 
   Sessions& sessions;
@@ -128,6 +129,7 @@ void Sessions::open(std::shared_ptr<Connection> connection, const wire::Header& 
   connection->minor = file->minor;
   connection->open_flags = file->flags;
   connection->token = file->token;
+  changed();
   const wire::OpenReply reply = {0, file->token, file->minor, file->flags};
   answer(*connection, header, &reply, sizeof reply);
 }
@@ -151,8 +153,10 @@ void Sessions::mmap(std::shared_ptr<Connection> channel, const wire::Header& hea
   if (file == nullptr) return answer(*channel, header, -EBADF);
   const bool shared = (body.flags & MAP_TYPE) != MAP_PRIVATE;
   const bool write = (body.protection & PROT_WRITE) != 0;
+  // What mprotect may allow later: stores into a private mapping reach nobody.
+  const bool may_write = shared && writable(file->flags);
   // Checks that a kernel makes before it asks the driver (spec/driver-ioctl.md 4.1).
-  if (!readable(file->flags) || (write && shared && !writable(file->flags))) {
+  if (!readable(file->flags) || (write && shared && !may_write)) {
     return answer(*channel, header, -EACCES);
   }
   if (body.length == 0 || body.offset % kPageSize != 0 || body.length > UINT64_MAX - kPageSize) {
@@ -160,8 +164,8 @@ void Sessions::mmap(std::shared_ptr<Connection> channel, const wire::Header& hea
   }
   const uint64_t length = (body.length + kPageSize - 1) & ~(kPageSize - 1);
   Call call(*this, file, *channel, header, "mmap");
-  const auto target = file->device->mmap(file->id, body.offset, length,
-                                         (body.protection & PROT_READ) != 0, write, call.caller);
+  const auto target = file->device->mmap(
+      file->id, body.offset, length, (body.protection & PROT_READ) != 0, may_write, call.caller);
   if (!target) return answer(*channel, header, errno_of(target.error()));
   base::UniqueFd clone;
   const bool pass_writable = target->writable && !target->store_is_mmio;
@@ -219,8 +223,33 @@ void Sessions::flush(std::shared_ptr<Connection> channel, const wire::Header& he
 
 void Sessions::sysfs_refresh(std::shared_ptr<Connection> channel, const wire::Header& header,
                              const std::string& path) {
-  const auto status = nodes_[header.node].sysfs->refresh(path);
-  answer(*channel, header, status ? 0 : errno_of(status.error()));
+  const auto changes = nodes_[header.node].sysfs->refresh(path);
+  const int64_t seen = changes ? int64_t{*changes} : errno_of(changes.error());
+  answer(*channel, header, seen);
+}
+
+void Sessions::sysfs_watch(std::shared_ptr<Connection> watcher, const wire::Header& header) {
+  const auto seen = static_cast<uint32_t>(header.token);
+  const SysfsEvents events = nodes_[header.node].sysfs->events(watcher->path);
+  const bool news = events.changes != seen && events.announced;
+  watchers_.push_back({watcher, events.changes});
+  answer(*watcher, header, news ? 1 : 0);
+  if (news) watcher->send_event();
+}
+
+void Sessions::changed() {
+  status_.changed();
+  if (watchers_.empty()) return;
+  size_t kept = 0;
+  for (Watcher& watcher : watchers_) {
+    if (watcher.connection->closed()) continue;
+    const Connection& connection = *watcher.connection;
+    const SysfsEvents events = nodes_[connection.node].sysfs->events(connection.path);
+    if (events.changes != watcher.seen && events.announced) watcher.connection->send_event();
+    watcher.seen = events.changes;
+    watchers_[kept++] = watcher;
+  }
+  watchers_.resize(kept);
 }
 
 void Sessions::sysfs_open(std::shared_ptr<Connection> writer, const wire::Header& header,
@@ -234,6 +263,7 @@ void Sessions::sysfs_write(uint32_t node, const std::string& path, const std::st
   // write(2) has returned long ago: a refusal can no longer be reported to the writer.
   const auto status = nodes_[node].sysfs->write(path, text);
   static_cast<void>(status.ok());
+  changed();
 }
 
 void Sessions::file_closed(std::shared_ptr<Connection> connection) {
@@ -261,6 +291,7 @@ void Sessions::release_if_done(const std::shared_ptr<File>& file) {
   for (const int32_t tgid : missing) flush_as(*file, tgid);
   file->device->release(file->id);
   files_.erase(file->number);
+  changed();
 }
 
 void Sessions::process_died(std::shared_ptr<ClientProcess> process) {
@@ -289,6 +320,7 @@ void Sessions::exit_process(int32_t tgid) {
     file->users.erase(tgid);
     release_if_done(file);
   }
+  changed();
 }
 
 Sessions::NodeNames Sessions::names(uint32_t node) const {

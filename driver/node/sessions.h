@@ -46,6 +46,7 @@ class Sessions {
                      const std::string& path);
   void sysfs_open(std::shared_ptr<Connection> writer, const wire::Header& header,
                   const std::string& path, bool readable);
+  void sysfs_watch(std::shared_ptr<Connection> watcher, const wire::Header& header);
   void sysfs_write(uint32_t node, const std::string& path, const std::string& text);
 
   // Events.
@@ -80,6 +81,10 @@ class Sessions {
     std::shared_ptr<ClientProcess> died;  // set when the exit waits for calls under way
   };
   struct Call;  // brackets one call of CharDevice on a file
+  struct Watcher {
+    std::shared_ptr<Connection> connection;
+    uint32_t seen = 0;  // changes of the attribute
+  };
 
   // Sends the answer, after the time that the request took has reached the clients' clock.
   template <typename... Answer>
@@ -87,6 +92,8 @@ class Sessions {
     status_.show_progress();
     connection.reply(header, answer...);
   }
+  // A request has been executed: readers of attributes look again, pollers are told.
+  void changed();
   std::shared_ptr<File> find(const wire::Header& header);
   void flush_as(File& file, int32_t tgid);
   void release_if_done(const std::shared_ptr<File>& file);
@@ -100,6 +107,7 @@ class Sessions {
   std::map<int32_t, Process> processes_;  // with calls under way
   uint64_t next_call_ = 1;
   std::map<uint64_t, std::string> calls_;
+  std::vector<Watcher> watchers_;
 };
 
 }  // namespace driver

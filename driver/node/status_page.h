@@ -29,6 +29,8 @@ class StatusPage {
   // The machine is quiescent; `elapsed` as above. `more`: only until the next request, which is
   // here.
   void machine_idle(base::Ps elapsed, bool more = false);
+  // A client's request may have changed what others can see.
+  void changed() { layout()->changes.fetch_add(1, std::memory_order_release); }
   bool busy() const { return shows_busy(*layout()); }
 
   uint32_t generation() const { return layout()->generation.load(std::memory_order_relaxed); }

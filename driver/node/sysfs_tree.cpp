@@ -54,10 +54,10 @@ base::Status write_file(const std::string& path, const std::string& text) {
 }
 
 // A reader that has the old file open keeps seeing it, as it keeps one page of sysfs text.
-base::Status replace_file(const std::string& path, const std::string& text, bool writable) {
+base::Status replace_file(const std::string& path, const std::string& text, uint32_t mode) {
   const std::string fresh = path + ".new";
   if (auto status = write_file(fresh, text); !status) return status;
-  chmod(fresh.c_str(), writable ? 0644 : 0444);
+  chmod(fresh.c_str(), mode);
   if (rename(fresh.c_str(), path.c_str()) != 0) return base::errno_error(path.c_str(), "rename");
   return {};
 }
@@ -111,9 +111,38 @@ base::Status SysfsMirror::prepare_for(const std::string& path) {
 base::Status SysfsMirror::add_attributes(int minor) {
   if (!prepared_devices_.insert(minor).second) return {};
   for (const SysfsFile& file : device_.sysfs_files(minor)) {
-    const std::string path = canonical(file.path);
-    attributes_[path] = {file.path, file.writable};
-    if (auto status = add_attribute(path, file.writable); !status) return status;
+    Attribute attribute;
+    attribute.mode = file.mode;
+    attribute.device_path = file.path;
+    if (auto status = add_attribute(canonical(file.path), std::move(attribute)); !status) {
+      return status;
+    }
+  }
+  return minor == CharDevice::kNoDevice ? base::Status() : add_kernel_files(minor);
+}
+
+// What every device of a class has, a virtual one without power management.
+base::Status SysfsMirror::add_kernel_files(int minor) {
+  const std::string name = "neuron" + std::to_string(minor);
+  const std::string number = std::to_string(major_) + ":" + std::to_string(minor);
+  const std::pair<const char*, Attribute> files[] = {
+      {"dev", {0444, {}, number + "\n", 0}},
+      {"uevent",
+       {0644,
+        {},
+        "MAJOR=" + std::to_string(major_) + "\nMINOR=" + std::to_string(minor) +
+            "\nDEVNAME=" + name + "\n",
+        0}},
+      {"power/autosuspend_delay_ms", {0644, {}, {}, EIO}},
+      {"power/control", {0644, {}, "auto\n", 0}},
+      {"power/runtime_active_time", {0444, {}, "0\n", 0}},
+      {"power/runtime_status", {0444, {}, "unsupported\n", 0}},
+      {"power/runtime_suspended_time", {0444, {}, "0\n", 0}},
+  };
+  for (const auto& [file, attribute] : files) {
+    if (auto status = add_attribute(kDevicesDir + name + "/" + file, attribute); !status) {
+      return status;
+    }
   }
   return {};
 }
@@ -127,11 +156,7 @@ base::Status SysfsMirror::add_device(int minor) {
                                root_ + kClassDir + name, failed);
   fs::create_directory_symlink("../../../../class/neuron_device", directory + "/subsystem", failed);
   if (failed) return base::Error{base::Fault::kIo, failed.value(), directory, failed.message()};
-  const std::string number = std::to_string(major_) + ":" + std::to_string(minor);
-  if (auto status = add_file(kDevicesDir + name + "/dev", number + "\n"); !status) return status;
-  return add_file(kDevicesDir + name + "/uevent", "MAJOR=" + std::to_string(major_) +
-                                                      "\nMINOR=" + std::to_string(minor) +
-                                                      "\nDEVNAME=" + name + "\n");
+  return {};
 }
 
 base::Status SysfsMirror::make_parent(const std::string& path) {
@@ -144,16 +169,18 @@ base::Status SysfsMirror::make_parent(const std::string& path) {
   return {};
 }
 
-base::Status SysfsMirror::add_attribute(const std::string& path, bool writable) {
+base::Status SysfsMirror::add_attribute(const std::string& path, Attribute attribute) {
+  const uint32_t mode = attribute.mode;
+  attributes_[path] = std::move(attribute);
   if (auto status = make_parent(path); !status) return status;
   const std::string target = root_ + path;
-  std::string& blank = blanks_[writable ? 1 : 0];
+  std::string& blank = blanks_[mode];
   if (!blank.empty() && link(blank.c_str(), target.c_str()) == 0) return {};
   // The first one, or no more links to it are possible. What is there already keeps its text.
   if (!blank.empty() && errno == EEXIST) return {};
-  blank = root_ + (writable ? "/.rw" : "/.ro");
+  blank = root_ + "/.blank" + std::to_string(mode);
   unlink(blank.c_str());
-  if (auto status = replace_file(blank, "", writable); !status) return status;
+  if (auto status = replace_file(blank, "", mode); !status) return status;
   return link(blank.c_str(), target.c_str()) == 0 || errno == EEXIST
              ? base::Status()
              : base::errno_error(target.c_str(), "link");
@@ -161,7 +188,7 @@ base::Status SysfsMirror::add_attribute(const std::string& path, bool writable) 
 
 base::Status SysfsMirror::add_file(const std::string& path, const std::string& text) {
   if (auto status = make_parent(path); !status) return status;
-  return replace_file(root_ + path, text, false);
+  return replace_file(root_ + path, text, 0444);
 }
 
 const SysfsMirror::Attribute* SysfsMirror::find(const std::string& path) const {
@@ -169,35 +196,58 @@ const SysfsMirror::Attribute* SysfsMirror::find(const std::string& path) const {
   return found == attributes_.end() ? nullptr : &found->second;
 }
 
-base::Status SysfsMirror::refresh(const std::string& path) {
-  if (auto status = prepare_for(path); !status) return status;
+base::Result<std::string> SysfsMirror::read(const Attribute& attribute) const {
+  if (!attribute.device_path.empty()) return device_.sysfs_read(attribute.device_path);
+  if (attribute.read_error == 0) return attribute.text;
+  return base::Error{base::Fault::kUsage, attribute.read_error, "attribute", "cannot be read"};
+}
+
+base::Result<uint32_t> SysfsMirror::refresh(const std::string& path) {
+  if (auto status = prepare_for(path); !status) return status.error();
   const Attribute* attribute = find(path);
-  if (attribute == nullptr) return {};
-  auto text = device_.sysfs_read(attribute->device_path);
+  if (attribute == nullptr) return 0u;
+  // Before the text: a change in between is told rather than missed.
+  const uint32_t changes = events(path).changes;
+  auto text = read(*attribute);
   if (!text) return text.error();
-  return replace_file(root_ + canonical(path), *text, attribute->writable);
+  auto replaced = replace_file(root_ + canonical(path), *text, attribute->mode);
+  if (!replaced) return replaced.error();
+  return changes;
+}
+
+SysfsEvents SysfsMirror::events(const std::string& path) {
+  const Attribute* attribute = find(path);
+  return attribute == nullptr || attribute->device_path.empty()
+             ? SysfsEvents{}
+             : device_.sysfs_events(attribute->device_path);
+}
+
+base::Result<const SysfsMirror::Attribute*> SysfsMirror::find_writable(const std::string& path) {
+  if (auto status = prepare_for(path); !status) return status.error();
+  const Attribute* attribute = find(path);
+  if (attribute == nullptr) {
+    return base::Error{base::Fault::kUsage, ENOENT, path, "no such attribute"};
+  }
+  if (!attribute->writable()) {
+    return base::Error{base::Fault::kUsage, EACCES, path, "attribute is read-only"};
+  }
+  return attribute;
 }
 
 base::Result<std::string> SysfsMirror::read_writable(const std::string& path) {
-  if (auto status = prepare_for(path); !status) return status.error();
-  const Attribute* attribute = find(path);
-  if (attribute == nullptr)
-    return base::Error{base::Fault::kUsage, ENOENT, path, "no such attribute"};
-  if (!attribute->writable) {
-    return base::Error{base::Fault::kUsage, EACCES, path, "attribute is read-only"};
-  }
-  return device_.sysfs_read(attribute->device_path);
+  const auto attribute = find_writable(path);
+  if (!attribute) return attribute.error();
+  // Who only writes need not be able to read.
+  auto text = read(**attribute);
+  return text ? *text : std::string();
 }
 
 base::Status SysfsMirror::write(const std::string& path, const std::string& text) {
-  if (auto status = prepare_for(path); !status) return status;
-  const Attribute* attribute = find(path);
-  if (attribute == nullptr)
-    return base::Error{base::Fault::kUsage, ENOENT, path, "no such attribute"};
-  if (!attribute->writable) {
-    return base::Error{base::Fault::kUsage, EACCES, path, "attribute is read-only"};
-  }
-  return device_.sysfs_write(attribute->device_path, text);
+  const auto attribute = find_writable(path);
+  if (!attribute) return attribute.error();
+  // Stores into the kernel's own files concern nobody here.
+  return (*attribute)->device_path.empty() ? base::Status()
+                                           : device_.sysfs_write((*attribute)->device_path, text);
 }
 
 std::vector<std::string> SysfsMirror::extra_paths() const {

@@ -10,7 +10,7 @@
 namespace driver {
 
 constexpr uint32_t kStatusMagic = 0x53544154;
-constexpr uint32_t kStatusVersion = 2;
+constexpr uint32_t kStatusVersion = 3;
 
 struct ClockWords {
   std::atomic<uint64_t> busy_wall_ns;   // wall time of finished busy intervals
@@ -27,8 +27,12 @@ struct StatusLayout {
   // writer that the host has suspended, which many polling clients would keep suspended.
   std::atomic<uint32_t> sequence;
   ClockWords clock[2];
+  // Counts what clients have had done: an attribute's text is as it was while this word and
+  // `generation` are.
+  std::atomic<uint32_t> changes;
+  uint32_t reserved;
 };
-static_assert(sizeof(StatusLayout) == 64, "shared with client processes");
+static_assert(sizeof(StatusLayout) == 72, "shared with client processes");
 
 struct ClockState {
   uint64_t busy_wall_ns = 0;

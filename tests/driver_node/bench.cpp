@@ -337,7 +337,7 @@ std::vector<driver::SysfsFile> FakeDevice::sysfs_files(int minor) const {
                           ? kNoDevice
                           : std::atoi(path.c_str() + at + sizeof "/neuron_device/neuron" - 1);
     if (owner != minor) continue;
-    files.push_back({path, path.find("/reset") != std::string::npos});
+    files.push_back({path, path.find("/reset") != std::string::npos ? 0600u : 0444u});
   }
   return files;
 }

@@ -373,6 +373,27 @@ TEST_F(Protocol, TextOfASysfsWriterIsBounded) {
   EXPECT_TRUE(other.ended());
 }
 
+TEST_F(Protocol, WatchersOfAttributesOnlyListen) {
+  wire::SysfsBody body = {};
+  strcpy(body.path, "/sys/class/neuron_device/neuron0/reset");
+  RawClient watcher(bench_.server().socket_path() + "-rw");
+  ASSERT_TRUE(watcher.send(wire::kSysfsWatch, body, 7));
+  ASSERT_EQ(watcher.receive(), wire::kReply);
+  EXPECT_EQ(watcher.result(), 0) << "the fake announces nothing";
+  watcher.send_raw("x", 1);
+  EXPECT_TRUE(watcher.ended());
+  RawClient gone(bench_.server().socket_path() + "-rw");
+  ASSERT_TRUE(gone.send(wire::kSysfsWatch, body));
+  gone.close();
+  RawClient other = client();
+  other.send(wire::kSysfsWatch, body);
+  EXPECT_TRUE(other.ended());
+  body.path[0] = 'x';
+  RawClient relative(bench_.server().socket_path() + "-rw");
+  relative.send(wire::kSysfsWatch, body);
+  EXPECT_TRUE(relative.ended());
+}
+
 TEST(NodeServer, DirectoryIsPrivateAndRemoved) {
   std::string directory;
   {

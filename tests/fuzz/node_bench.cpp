@@ -172,15 +172,17 @@ class NodeDevice final : public driver::CharDevice {
     files_.erase(file);
   }
   std::vector<driver::SysfsFile> sysfs_files(int minor) const override {
-    if (minor == 0) return {{"/sys/class/neuron_device/neuron0/core_count", false}};
-    if (minor == 3) return {{"/sys/class/neuron_device/neuron3/note", true}};
+    if (minor == 0) return {{"/sys/class/neuron_device/neuron0/core_count", 0444}};
+    if (minor == 3) return {{"/sys/class/neuron_device/neuron3/note", 0644}};
     return {};
   }
   base::Result<std::string> sysfs_read(const std::string&) override { return text_; }
   base::Status sysfs_write(const std::string&, const std::string& text) override {
     text_ = text;
+    ++changes_;
     return {};
   }
+  driver::SysfsEvents sysfs_events(const std::string&) override { return {changes_, true}; }
 
  private:
   static constexpr uint64_t kBytes = 0x1'0000;
@@ -193,6 +195,7 @@ class NodeDevice final : public driver::CharDevice {
   std::set<int> files_;
   int last_ = 0;
   std::string text_ = "2\n";
+  uint32_t changes_ = 0;
 };
 
 void Client::send(const std::vector<uint8_t>& packet) {

@@ -68,7 +68,8 @@ class Stream {
       case 9:
         return send(client, wire::kSysfsRefresh, 0, path(n), variant);
       case 10:
-        return send(client, wire::kSysfsOpen, n & 1, path(n >> 1), variant);
+        return send(client, (variant & 0x20) != 0 ? wire::kSysfsWatch : wire::kSysfsOpen, n & 1,
+                    path(n >> 1), variant);
       case 11:
         return send(client, wire::kIdentify, 0, {}, variant);
       case 12:  // anything
@@ -120,7 +121,8 @@ class Stream {
   void send(Client& client, wire::Kind kind, uint8_t token, const std::vector<uint8_t>& payload,
             uint8_t variant) {
     wire::Header header = bench_.header(client, kind, payload.size());
-    header.token = kind == wire::kSysfsOpen ? token : bench_.token(token);
+    const bool plain = kind == wire::kSysfsOpen || kind == wire::kSysfsWatch;
+    header.token = plain ? token : bench_.token(token);
     header.node = (variant & 0x40) != 0 ? 1 : 0;
     send(client, header, payload);
     if ((variant & 0x80) == 0) bench_.serve(clients_);
