@@ -53,9 +53,10 @@ uint64_t cookie_of(int fd) {
 }
 
 int connect_to(const char* path, int type_flags) {
+  char by_descriptor[32];
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
-  strncpy(address.sun_path, path, sizeof address.sun_path - 1);
+  strncpy(address.sun_path, reachable(path, by_descriptor), sizeof address.sun_path - 1);
   const int fd = socket(AF_UNIX, SOCK_SEQPACKET | type_flags, 0);
   if (fd < 0) return -errno;
   int result;
@@ -126,6 +127,13 @@ bool serve_memory(int fd, const wire::Header& peeked) {
   return send_parts(fd, start, prefix, nullptr, 0);
 }
 
+// A program may have made its device node, which is the socket, non-blocking.
+bool wait_for_bytes(int fd) {
+  pollfd waiting = {fd, POLLIN, 0};
+  return errno == EINTR ||
+         (errno == EAGAIN && (SHIM_REAL(poll)(&waiting, 1, -1) > 0 || errno == EINTR));
+}
+
 // Receives one answer of at most `size` bytes behind the header; false when the connection is gone.
 bool receive_reply(int fd, void* reply, size_t size, int* passed_fd) {
   for (;;) {
@@ -133,7 +141,7 @@ bool receive_reply(int fd, void* reply, size_t size, int* passed_fd) {
     ssize_t got;
     do {
       got = recv(fd, &header, sizeof header, MSG_PEEK);
-    } while (got < 0 && errno == EINTR);
+    } while (got < 0 && wait_for_bytes(fd));
     if (got != sizeof header || header.magic != wire::kMagic) return false;
     if (header.kind == wire::kMemoryRead || header.kind == wire::kMemoryWrite) {
       if (!serve_memory(fd, header)) return false;
@@ -183,17 +191,6 @@ bool is_channel(uint64_t cookie) {
     }
   }
   return false;
-}
-
-// Out of the way of programs that expect small numbers or close a range of them.
-int move_high(int fd) {
-  rlimit limit = {};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  const rlim_t wanted = limit.rlim_cur > 1024 ? 1000 : limit.rlim_cur * 3 / 4;
-  const int high = static_cast<int>(syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, wanted));
-  if (high < 0) return fd;
-  raw_close(fd);
-  return high;
 }
 
 int open_channel(wire::HelloReply* hello, int* page_fd) {
@@ -359,6 +356,16 @@ __attribute__((constructor)) void connect_at_start() {
 
 }  // namespace
 
+int move_high(int fd) {
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t wanted = limit.rlim_cur > 1024 ? 1000 : limit.rlim_cur * 3 / 4;
+  const int high = static_cast<int>(syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, wanted));
+  if (high < 0) return fd;
+  raw_close(fd);
+  return high;
+}
+
 int64_t call(wire::Kind kind, uint64_t token, const void* body, size_t size, void* reply,
              size_t reply_size, int* passed_fd) {
   const KeepErrno keep;
@@ -405,6 +412,7 @@ int open_device(int minor, int flags) {
     return static_cast<int>(reply.result < 0 ? reply.result : -EIO);
   }
   remember(cookie_of(fd), {reply.token, reply.minor, reply.flags});
+  if ((flags & O_NONBLOCK) != 0) syscall(SYS_fcntl, fd, F_SETFL, O_NONBLOCK);
   return fd;
 }
 
@@ -425,6 +433,23 @@ int open_attribute(const char* path, int flags) {
   return fd;
 }
 
+int open_watch(const char* path, uint32_t seen, bool* news) {
+  const KeepErrno keep;
+  const int fd = connect_to(facts.attribute_path, SOCK_CLOEXEC);
+  if (fd < 0) return -1;
+  wire::SysfsBody body = {};
+  copy_path(&body, path);
+  const wire::Header header = make_header(wire::kSysfsWatch, seen, sizeof body);
+  wire::ReplyBody reply = {-EIO};
+  if (!send_parts(fd, &header, sizeof header, &body, sizeof body) ||
+      !receive_reply(fd, &reply, sizeof reply, nullptr) || reply.result < 0) {
+    raw_close(fd);
+    return -1;
+  }
+  *news = reply.result != 0;
+  return move_high(fd);
+}
+
 void before_close(int fd) {
   DeviceFile file;
   if (device_file(fd, &file)) call(wire::kFlush, file.token, nullptr, 0);
@@ -440,7 +465,7 @@ bool server_alive() {
   const auto fd = static_cast<int>(syscall(SYS_pidfd_open, facts.server_pid, 0));
   if (fd < 0) return kill(facts.server_pid, 0) == 0 || errno == EPERM;
   pollfd ended = {fd, POLLIN, 0};
-  const bool alive = poll(&ended, 1, 0) == 0;
+  const bool alive = SHIM_REAL(poll)(&ended, 1, 0) == 0;
   raw_close(fd);
   return alive;
 }

@@ -58,9 +58,18 @@ bool device_file(int fd, DeviceFile* file);
 int open_device(int minor, int flags);
 // open(2) of a sysfs attribute for writing.
 int open_attribute(const char* path, int flags);
+// A socket of the server's that is readable after a change of the attribute that pollers are told
+// of, from the `seen`th on; -1. *news: it has changed already.
+int open_watch(const char* path, uint32_t seen, bool* news);
 // Before the last step of close(2) or dup2(2) on any descriptor: tells the driver about a device
 // node.
 void before_close(int fd);
+// Moves a descriptor out of the way of programs that expect small numbers or close a range of them.
+int move_high(int fd);
+// Before the process changes its user.
+void keep_sockets();
+// A name by which the server's socket `path` can be reached.
+const char* reachable(const char* path, char (&by_descriptor)[32]);
 // True once this process has opened a device node.
 bool uses_devices();
 // False when the server has died.

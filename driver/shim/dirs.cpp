@@ -93,8 +93,10 @@ Entry* read_entry(DIR* stream, Real real) {
 SHIM_EXPORT DIR* opendir(const char* path) {
   if (shim::facts.active && shim::is_dev_directory(path)) return track(SHIM_REAL(opendir)(path));
   shim::Place place;
-  const char* target = shim::redirect(AT_FDCWD, path, &place);
-  return SHIM_REAL(opendir)(target != nullptr ? target : path);
+  if (!shim::locate(AT_FDCWD, path, &place)) return SHIM_REAL(opendir)(path);
+  if (place.kind == shim::Place::kTree) return SHIM_REAL(opendir)(place.path);
+  errno = place.error != 0 ? place.error : ENOTDIR;
+  return nullptr;
 }
 
 SHIM_EXPORT DIR* fdopendir(int fd) {

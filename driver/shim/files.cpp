@@ -5,9 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "driver/shim/client.h"
+#include "driver/shim/descriptors.h"
 #include "driver/shim/paths.h"
 #include "driver/shim/real.h"
 
@@ -22,26 +25,81 @@ int as_errno(int64_t result) {
   return -1;
 }
 
+int real_open(const char* path, int flags) {
+  return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, 0));
+}
+
+// A descriptor that only names the node: the driver hears nothing of it, and all calls but those
+// about the file fail.
+int open_path_only(const shim::Place& place, int flags) {
+  if ((flags & O_DIRECTORY) != 0) return as_errno(-ENOTDIR);
+  if (!shim::make_stand_in(place)) return -1;
+  const int fd = real_open(place.path, flags);
+  if (fd >= 0) shim::note_descriptor(fd);
+  return fd;
+}
+
+int open_node(const shim::Place& place, int flags) {
+  if (place.error != 0) return as_errno(-place.error);
+  if ((flags & O_PATH) != 0) return open_path_only(place, flags);
+  // Only a node whose mode somebody has changed has a file that stands for it.
+  const int mode = (flags & O_ACCMODE) == O_RDONLY   ? R_OK
+                   : (flags & O_ACCMODE) == O_WRONLY ? W_OK
+                                                     : R_OK | W_OK;
+  const int saved = errno;
+  if (syscall(SYS_faccessat, AT_FDCWD, place.path, mode) != 0 && errno == EACCES &&
+      syscall(SYS_faccessat, AT_FDCWD, place.path, F_OK) == 0) {
+    return shim::fail(EACCES);
+  }
+  errno = saved;
+  const int fd = shim::open_device(place.minor, flags);
+  if (fd >= 0) shim::note_descriptor(fd);
+  return as_errno(fd);
+}
+
+// What sysfs, whose directories take no new names, says to O_CREAT and to writing; 0 or -errno.
+int check_creation(const shim::Place& place, int flags) {
+  struct stat info;
+  if (SHIM_REAL(stat)(place.path, &info) != 0) {
+    if (errno != ENOENT || (flags & O_CREAT) == 0) return -errno;
+    char parent[sizeof place.path];
+    strcpy(parent, place.path);
+    *strrchr(parent, '/') = 0;
+    return SHIM_REAL(stat)(parent, &info) == 0 ? -EACCES : -ENOENT;
+  }
+  if ((flags & O_CREAT) != 0 && (flags & O_EXCL) != 0) return -EEXIST;
+  const bool writing = (flags & O_ACCMODE) != O_RDONLY;
+  return S_ISDIR(info.st_mode) && (writing || (flags & O_CREAT) != 0) ? -EISDIR : 0;
+}
+
+// Comes with a text, for who reads it in a way that we do not see.
+int open_attribute(const shim::Place& place, int flags) {
+  const int kept = flags & ~(O_CREAT | O_EXCL | O_TRUNC);
+  if ((flags & O_PATH) != 0) {
+    const int fd = real_open(place.path, kept);
+    if (fd >= 0) shim::note_descriptor(fd);
+    return fd;
+  }
+  const bool writing = (flags & O_ACCMODE) != O_RDONLY;
+  if (writing || (flags & O_CREAT) != 0) {
+    const int refused = check_creation(place, flags);
+    if (refused < 0) return as_errno(refused);
+  }
+  if (writing) return as_errno(shim::open_attribute(place.virtual_path(), flags));
+  const uint64_t state = shim::page_state();
+  const int64_t events = shim::refresh(place);
+  const int fd = real_open(place.path, kept);
+  // A text that cannot be made is the affair of who reads it.
+  if (fd >= 0) shim::note_attribute(fd, events < 0 ? 0 : state, events < 0 ? 0 : events);
+  return fd;
+}
+
 // Opens one of ours; false when the path is the host's.
 bool open_virtual(int dirfd, const char* path, int flags, int* result) {
   shim::Place place;
   if (!shim::locate(dirfd, path, &place)) return false;
-  if (place.kind == shim::Place::kDevice) {
-    *result = as_errno(shim::open_device(place.minor, flags));
-    return true;
-  }
-  const bool writing = (flags & O_ACCMODE) != O_RDONLY;
-  if (writing) {
-    *result = as_errno(shim::open_attribute(place.virtual_path(), flags));
-    return true;
-  }
-  const int refreshed = shim::refresh(place);
-  if (refreshed < 0) {
-    *result = as_errno(refreshed);
-    return true;
-  }
-  const int kept = flags & ~(O_CREAT | O_EXCL | O_TRUNC);
-  *result = SHIM_REAL(openat)(AT_FDCWD, place.path, kept, 0);
+  *result =
+      place.kind == shim::Place::kDevice ? open_node(place, flags) : open_attribute(place, flags);
   return true;
 }
 
@@ -118,18 +176,72 @@ SHIM_EXPORT int creat64(const char* path, mode_t mode) {
 
 SHIM_EXPORT int close(int fd) {
   shim::before_close(fd);
+  if (shim::noted(fd) != nullptr) shim::forget_descriptor(fd);
   return SHIM_REAL(close)(fd);
 }
 
-// dup2 and dup3 close what was behind the new number; dup itself needs no help.
-SHIM_EXPORT int dup2(int from, int to) {
-  if (from != to) shim::before_close(to);
-  return SHIM_REAL(dup2)(from, to);
+namespace {
+
+int duplicated(int from, int to) {
+  if (to < 0) return to;
+  if (shim::noted(from) != nullptr) {
+    shim::note_copy(from, to);
+  } else if (shim::noted(to) != nullptr) {
+    shim::forget_descriptor(to);
+  }
+  return to;
 }
 
-SHIM_EXPORT int dup3(int from, int to, int flags) {
-  if (from != to) shim::before_close(to);
-  return SHIM_REAL(dup3)(from, to, flags);
+}  // namespace
+
+SHIM_EXPORT int dup(int from) noexcept {
+  return duplicated(from, SHIM_REAL(dup)(from));
+}
+
+// dup2 and dup3 close what was behind the new number.
+SHIM_EXPORT int dup2(int from, int to) noexcept {
+  if (from == to) return SHIM_REAL(dup2)(from, to);
+  shim::before_close(to);
+  return duplicated(from, SHIM_REAL(dup2)(from, to));
+}
+
+SHIM_EXPORT int dup3(int from, int to, int flags) noexcept {
+  if (from == to) return SHIM_REAL(dup3)(from, to, flags);
+  shim::before_close(to);
+  return duplicated(from, SHIM_REAL(dup3)(from, to, flags));
+}
+
+namespace {
+
+// What F_GETFL says of an open device node beside what is set on the socket behind it.
+int node_flags(int fd, int flags) {
+  shim::DeviceFile file;
+  if (flags < 0 || !shim::device_file(fd, &file)) return flags;
+  constexpr int kLargeFile = 0100000;  // O_LARGEFILE, which headers for 64 bits have as 0
+  constexpr int kChangeable = O_APPEND | O_NONBLOCK | O_ASYNC;
+  constexpr int kKept = O_ACCMODE | O_APPEND | O_DSYNC | O_SYNC | O_NOFOLLOW;
+  return (flags & kChangeable) | (file.flags & kKept) | kLargeFile;
+}
+
+}  // namespace
+
+SHIM_EXPORT int fcntl(int fd, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  void* argument = va_arg(arguments, void*);
+  va_end(arguments);
+  const int result = SHIM_REAL(fcntl)(fd, command, argument);
+  if (command == F_GETFL) return node_flags(fd, result);
+  if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) return duplicated(fd, result);
+  return result;
+}
+
+SHIM_EXPORT int fcntl64(int fd, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  void* argument = va_arg(arguments, void*);
+  va_end(arguments);
+  return fcntl(fd, command, argument);
 }
 
 SHIM_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {
@@ -144,20 +256,6 @@ SHIM_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {
   const wire::IoctlBody body = {static_cast<uint32_t>(request), 0,
                                 reinterpret_cast<uint64_t>(argument)};
   return as_errno(shim::call(wire::kIoctl, file.token, &body, sizeof body));
-}
-
-// A device node has no read and write (spec/driver-ioctl.md 1.1). Only descriptors of processes
-// that use devices are looked at, so that others pay nothing.
-SHIM_EXPORT ssize_t read(int fd, void* buffer, size_t size) {
-  shim::DeviceFile file;
-  if (shim::uses_devices() && shim::device_file(fd, &file)) return as_errno(-EINVAL);
-  return SHIM_REAL(read)(fd, buffer, size);
-}
-
-SHIM_EXPORT ssize_t write(int fd, const void* buffer, size_t size) {
-  shim::DeviceFile file;
-  if (shim::uses_devices() && shim::device_file(fd, &file)) return as_errno(-EINVAL);
-  return SHIM_REAL(write)(fd, buffer, size);
 }
 
 namespace {

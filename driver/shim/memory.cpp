@@ -3,6 +3,7 @@
 // (fault.cpp).
 #include <errno.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -93,19 +94,51 @@ bool remove_window(uint64_t start, uint64_t length, Window* removed) {
   return false;
 }
 
-bool find_mmio_window(uint64_t address, Window* found) {
+bool change_window(uint64_t start, const Window& to) {
+  const TableLock lock;
+  for (int i = 0; i < high_water.load(std::memory_order_relaxed); ++i) {
+    Entry& entry = entries[i];
+    if (!entry.used.load(std::memory_order_relaxed) || entry.window.start != start) continue;
+    store_entry(entry, to, true);
+    return true;
+  }
+  return false;
+}
+
+namespace {
+
+template <typename Wanted>
+bool find_if(Wanted wanted, Window* found) {
   for (int i = 0; i < high_water.load(std::memory_order_acquire); ++i) {
     const Entry& entry = entries[i];
     const uint32_t before = entry.sequence.load(std::memory_order_acquire);
     if ((before & 1) != 0 || !entry.used.load(std::memory_order_relaxed)) continue;
     const Window window = entry.window;
     std::atomic_thread_fence(std::memory_order_acquire);
-    if (entry.sequence.load(std::memory_order_relaxed) != before) continue;
-    if (!window.store_is_mmio || address - window.start >= window.length) continue;
+    if (entry.sequence.load(std::memory_order_relaxed) != before || !wanted(window)) continue;
     *found = window;
     return true;
   }
   return false;
+}
+
+}  // namespace
+
+bool find_mmio_window(uint64_t address, Window* found) {
+  return find_if(
+      [address](const Window& window) {
+        return window.store_is_mmio && address - window.start < window.length;
+      },
+      found);
+}
+
+bool find_window(uint64_t start, uint64_t length, Window* found) {
+  if (live.load(std::memory_order_relaxed) == 0) return false;
+  return find_if(
+      [start, length](const Window& window) {
+        return start < window.start + window.length && window.start < start + length;
+      },
+      found);
 }
 
 namespace {
@@ -126,9 +159,10 @@ struct Request {
 // Maps what the server answered with at `place`, which is reserved or named by the program; 0 or
 // -errno.
 int map_target(const Request& request, void* place, const wire::MmapReply& target, int fd) {
-  const bool stores = target.store_is_mmio != 0 && (request.protection & PROT_WRITE) != 0;
-  if (stores && !install_fault_handler()) return -ELIBACC;
   const bool shared = (request.flags & MAP_TYPE) != MAP_PRIVATE;
+  const bool registers = target.store_is_mmio != 0 && shared;
+  const bool stores = registers && (request.protection & PROT_WRITE) != 0;
+  if (stores && !install_fault_handler()) return -ELIBACC;
   const bool may_write = target.writable != 0 || !shared;
   const int protection = may_write ? request.protection : request.protection & ~PROT_WRITE;
   const bool no_replace = (request.flags & MAP_FIXED_NOREPLACE) == MAP_FIXED_NOREPLACE;
@@ -138,10 +172,10 @@ int map_target(const Request& request, void* place, const wire::MmapReply& targe
                                  static_cast<off_t>(target.fd_offset));
   if (mapped == MAP_FAILED) return -errno;
   // As the driver marks its mappings (spec/driver-ioctl.md 4.2).
-  madvise(mapped, request.length, MADV_DONTFORK);
-  madvise(mapped, request.length, MADV_DONTDUMP);
+  SHIM_REAL(madvise)(mapped, request.length, MADV_DONTFORK);
+  SHIM_REAL(madvise)(mapped, request.length, MADV_DONTDUMP);
   if (!add_window({reinterpret_cast<uint64_t>(mapped), request.length, request.file.token,
-                   request.offset, target.bar_offset, stores})) {
+                   request.offset, target.bar_offset, registers, stores})) {
     SHIM_REAL(munmap)(mapped, request.length);
     return -ENOMEM;
   }
@@ -208,4 +242,78 @@ SHIM_EXPORT int munmap(void* address, size_t length) noexcept {
     shim::call(wire::kMunmap, window.token, &body, sizeof body);
   }
   return result;
+}
+
+// Registers stay mapped read-only, so that stores fault and are carried to the device.
+SHIM_EXPORT int mprotect(void* address, size_t length, int protection) noexcept {
+  const auto start = reinterpret_cast<uint64_t>(address);
+  shim::Window window;
+  if (!shim::find_window(start, length, &window) || !window.registers) {
+    return SHIM_REAL(mprotect)(address, length, protection);
+  }
+  const bool stores = (protection & PROT_WRITE) != 0;
+  if (stores && !shim::install_fault_handler()) return shim::fail(ELIBACC);
+  const int result = SHIM_REAL(mprotect)(address, length, protection & ~PROT_WRITE);
+  if (result == 0) {
+    window.store_is_mmio = stores;
+    shim::change_window(window.start, window);
+  }
+  return result;
+}
+
+// What a kernel refuses on the driver's kind of mapping: device addresses, not to be expanded, not
+// dumped, not copied by fork (spec/driver-ioctl.md 4.2).
+SHIM_EXPORT void* mremap(void* address, size_t old_length, size_t length, int flags, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, flags);
+  void* target = va_arg(arguments, void*);
+  va_end(arguments);
+  const auto start = reinterpret_cast<uint64_t>(address);
+  shim::Window window;
+  if (!shim::find_window(start, old_length == 0 ? 1 : old_length, &window)) {
+    return SHIM_REAL(mremap)(address, old_length, length, flags, target);
+  }
+  const uint64_t old_pages = shim::page_round(old_length);
+  if (shim::page_round(length) > old_pages || (flags & MREMAP_DONTUNMAP) != 0) {
+    return shim::refuse((flags & MREMAP_DONTUNMAP) != 0 ? EINVAL : EFAULT);
+  }
+  void* moved = SHIM_REAL(mremap)(address, old_length, length, flags, target);
+  // The driver's record stays; stores follow what has moved as a whole.
+  if (moved != MAP_FAILED && start == window.start && old_pages == window.length) {
+    const uint64_t old_start = window.start;
+    window.start = reinterpret_cast<uint64_t>(moved);
+    window.length = shim::page_round(length);
+    shim::change_window(old_start, window);
+  }
+  return moved;
+}
+
+SHIM_EXPORT int madvise(void* address, size_t length, int advice) noexcept {
+  shim::Window window;
+  if (!shim::find_window(reinterpret_cast<uint64_t>(address), length, &window)) {
+    return SHIM_REAL(madvise)(address, length, advice);
+  }
+  switch (advice) {
+    case MADV_DONTNEED:
+    case MADV_FREE:
+    case MADV_DOFORK:
+    case MADV_DODUMP:
+    case MADV_HUGEPAGE:
+    case MADV_COLD:
+    case MADV_PAGEOUT:
+      return shim::fail(EINVAL);
+    case MADV_REMOVE:
+      return shim::fail(ENODEV);
+    default:
+      return SHIM_REAL(madvise)(address, length, advice);
+  }
+}
+
+SHIM_EXPORT int msync(void* address, size_t length, int flags) {
+  shim::Window window;
+  if ((flags & MS_SYNC) != 0 &&
+      shim::find_window(reinterpret_cast<uint64_t>(address), length, &window)) {
+    return shim::fail(EINVAL);
+  }
+  return SHIM_REAL(msync)(address, length, flags);
 }

@@ -2,15 +2,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 
 #include "driver/shim/client.h"
+#include "driver/shim/real.h"
 
 namespace driver::shim {
 namespace {
@@ -24,34 +27,39 @@ bool below(const char* path, const char* directory) {
 }
 
 // Removes repeated slashes and "/./"; false when the name is too long to be one of ours.
-bool clean(const char* from, char* to, size_t room) {
+// `directory`: the name ends as only a directory's may.
+bool clean(const char* from, char* to, size_t room, bool* directory = nullptr) {
   size_t used = 0;
   while (*from != 0) {
     if (from[0] == '/') {
-      while (from[1] == '/' || (from[1] == '.' && (from[2] == '/' || from[2] == 0))) {
-        from += from[1] == '/' ? 1 : 2;
-      }
+      while (from[1] == '/' || (from[1] == '.' && from[2] == '/')) from += from[1] == '/' ? 1 : 2;
     }
+    const bool last = from[0] == '/' && from[1] == '.' && from[2] == 0;
     if (used + 1 >= room) return false;
     to[used++] = *from++;
+    if (last) break;
   }
-  if (used > 1 && to[used - 1] == '/') --used;
+  const bool slash = used > 1 && to[used - 1] == '/';
+  if (slash) --used;
   to[used] = 0;
+  if (directory != nullptr) *directory = slash;
   return true;
 }
 
-// "/dev/neuron12" gives 12, anything else -1.
-int device_minor(const char* path) {
+// The N of "/dev/neuronN" and of names below it, which start at *rest.
+int node_number(const char* path, const char** rest) {
   constexpr char kPrefix[] = "/dev/neuron";
   if (strncmp(path, kPrefix, sizeof kPrefix - 1) != 0) return -1;
   const char* digit = path + sizeof kPrefix - 1;
-  if (*digit == 0 || (digit[0] == '0' && digit[1] != 0)) return -1;
+  if (digit[0] == '0' && digit[1] >= '0' && digit[1] <= '9') return -1;
   int minor = 0;
-  for (; *digit != 0; ++digit) {
-    if (*digit < '0' || *digit > '9' || minor > 99) return -1;
+  const char* first = digit;
+  for (; *digit >= '0' && *digit <= '9'; ++digit) {
+    if (minor > 99) return -1;
     minor = minor * 10 + (*digit - '0');
   }
-  return minor < 64 ? minor : -1;
+  *rest = digit;
+  return digit != first && (*digit == 0 || *digit == '/') && minor < 64 ? minor : -1;
 }
 
 bool listed(const char* path) {
@@ -115,6 +123,12 @@ bool directory_of(int dirfd, char* to, size_t room) {
 
 }  // namespace
 
+int device_minor(const char* path) {
+  const char* rest = path;
+  const int minor = node_number(path, &rest);
+  return *rest == 0 ? minor : -1;
+}
+
 size_t root_prefix(const char* path) {
   if (facts.root_length == 0 || strncmp(path, facts.root, facts.root_length) != 0) return 0;
   return path[facts.root_length] == '/' ? facts.root_length : 0;
@@ -145,28 +159,67 @@ bool locate(int dirfd, const char* path, Place* place) {
   const bool candidate = strncmp(path, "/dev", 4) == 0 || strncmp(path, "/sys", 4) == 0 ||
                          strncmp(path, "/proc", 5) == 0 || path[1] == '/' || path[1] == '.';
   char name[wire::kMaxPath];
-  if (!candidate || !clean(path, name, sizeof name)) return false;
-  place->minor = device_minor(name);
+  bool directory = false;
+  if (!candidate || !clean(path, name, sizeof name, &directory)) return false;
+  const char* below_node = nullptr;
+  place->minor = node_number(name, &below_node);
   if (place->minor >= 0) {
     place->kind = Place::kDevice;
+    const bool exists = (facts.minors >> place->minor & 1) != 0;
+    place->error = !exists ? ENOENT : directory || *below_node != 0 ? ENOTDIR : 0;
+    snprintf(place->path, sizeof place->path, "%s/dev/neuron%d", facts.root, place->minor);
     return true;
   }
   if (!in_tree(name)) return false;
   prepare_tree(name);
   place->kind = Place::kTree;
-  snprintf(place->path, sizeof place->path, "%s%s", facts.root, name);
+  snprintf(place->path, sizeof place->path, "%s%s%s", facts.root, name, directory ? "/" : "");
   return true;
+}
+
+bool make_stand_in(const Place& place) {
+  char directory[2 * wire::kMaxPath];
+  snprintf(directory, sizeof directory, "%s/dev", facts.root);
+  constexpr mode_t kOpen = 0755;
+  if (SHIM_REAL(mkdir)(facts.root, kOpen) != 0 && errno != EEXIST) return false;
+  if (SHIM_REAL(mkdir)(directory, kOpen) != 0 && errno != EEXIST) return false;
+  const auto fd = static_cast<int>(
+      syscall(SYS_openat, AT_FDCWD, place.path, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (fd < 0) return errno == EEXIST;
+  const bool made = SHIM_REAL(fchmod)(fd, kNodeMode) == 0;
+  syscall(SYS_close, fd);
+  return made;
+}
+
+uint64_t inode_of(const Place& place) {
+  const char* path = place.virtual_path();
+  char resolved[PATH_MAX];
+  // Names that go up or through the links of the tree.
+  if (strstr(path, "/..") != nullptr || strstr(path, "/subsystem") != nullptr) {
+    if (SHIM_REAL(realpath)(place.path, resolved) != nullptr) {
+      path = resolved + root_prefix(resolved);
+    }
+  }
+  constexpr char kClass[] = "/sys/class/neuron_device/neuron";
+  constexpr char kDevices[] = "/sys/devices/virtual/neuron_device/neuron";
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  const auto add = [&hash](const char* text) {
+    for (; *text != 0; ++text) hash = (hash ^ static_cast<unsigned char>(*text)) * 0x100000001b3;
+  };
+  const bool by_class = strncmp(path, kClass, sizeof kClass - 1) == 0;
+  add(by_class ? kDevices : "");
+  add(by_class ? path + sizeof kClass - 1 : path);
+  return hash >> 24 | 1;  // 40 bits: programs print it
 }
 
 const char* redirect(int dirfd, const char* path, Place* place) {
   return locate(dirfd, path, place) && place->kind == Place::kTree ? place->path : nullptr;
 }
 
-int refresh(const Place& place) {
+int64_t refresh(const Place& place) {
   wire::SysfsBody body = {};
   copy_path(&body, place.virtual_path());
-  const int64_t result = call(wire::kSysfsRefresh, 0, &body, sizeof body);
-  return result < 0 ? static_cast<int>(result) : 0;
+  return call(wire::kSysfsRefresh, 0, &body, sizeof body);
 }
 
 }  // namespace driver::shim

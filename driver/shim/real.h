@@ -2,10 +2,16 @@
 #pragma once
 
 #include <dlfcn.h>
+#include <errno.h>
 
 #include <atomic>
 
 namespace driver::shim {
+
+inline int fail(int code) {
+  errno = code;
+  return -1;
+}
 
 inline void* resolve(std::atomic<void*>& kept, const char* name) {
   void* function = kept.load(std::memory_order_relaxed);

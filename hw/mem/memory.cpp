@@ -66,11 +66,27 @@ bool Memory::open() {
 }
 
 base::Result<int> Memory::fd() {
-  if (backing_ != Backing::kShared) {
-    return base::Error{base::Fault::kUnsupported, 0, name_, "this memory has no file behind it"};
-  }
   if (!open_fd()) return status_.error();
+  if (backing_ == Backing::kPrivate && data_ != nullptr && !move_to_file()) return status_.error();
+  backing_ = Backing::kShared;
   return fd_.get();
+}
+
+// Stays where it is, for others hold pointers into it.
+bool Memory::move_to_file() {
+  for (uint64_t at = 0; at < size_; at += kPage) {
+    const uint64_t n = std::min(kPage, size_ - at);
+    if (all_zero(data_ + at, n)) continue;
+    if (::pwrite(fd_.get(), data_ + at, n, static_cast<off_t>(at)) != static_cast<ssize_t>(n)) {
+      status_ = base::errno_error(name_.c_str(), "cannot share device memory");
+      return false;
+    }
+  }
+  void* at = ::mmap(data_, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+                    fd_.get(), 0);
+  if (at != MAP_FAILED) return true;
+  status_ = base::errno_error(name_.c_str(), "cannot map device memory");
+  return false;
 }
 
 bool Memory::is_hole(uint64_t offset, uint64_t length) const {

@@ -36,7 +36,7 @@ class Memory {
     if (data_ == nullptr && !open()) return nullptr;
     return data_ + offset;
   }
-  // The memfd of a shared memory, for mapping into clients; made on first use.
+  // A memfd, for mapping into clients; made on first use. A private memory becomes a shared one.
   base::Result<int> fd();
   const base::Status& status() const { return status_; }
 
@@ -51,6 +51,7 @@ class Memory {
  private:
   bool open();
   bool open_fd();
+  bool move_to_file();
 
   std::string name_;
   uint64_t size_;

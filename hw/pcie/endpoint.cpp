@@ -182,6 +182,13 @@ base::Result<pcie::BarMapping> Endpoint::bar_map(int bar, uint64_t offset, uint6
     if (!fd) return fd.error();
     return pcie::BarMapping{*fd, target.location.offset, length, true};
   }
+  if (target.location.space == Space::kSbuf) {
+    Memory& sbuf = fabric_.sbuf(target.location.index);
+    if (length > sbuf.size() - target.location.offset) return refuse("the range leaves its SBUF");
+    auto fd = sbuf.fd();
+    if (!fd) return fd.error();
+    return pcie::BarMapping{*fd, target.location.offset, length, true};
+  }
   if (target.location.space == Space::kRegister || target.location.space == Space::kBlock) {
     return owner_.map_registers(target.device, length);
   }

@@ -95,10 +95,32 @@ TEST(Memory, TouchesNothingBeforeUse) {
   EXPECT_FALSE(fabric.hbm(0).touched());
   EXPECT_TRUE(fabric.hbm(0).is_hole(0, fabric.hbm(0).size()));
   EXPECT_TRUE(fabric.hbm(1).fd().ok());
-  EXPECT_FALSE(fabric.sbuf(0).fd().ok());
   *fabric.direct(0x3'0000'0000, 1) = 1;
   EXPECT_FALSE(fabric.hbm(0).is_hole(0x3'0000'0000, 4096));
   EXPECT_TRUE(fabric.hbm(0).is_hole(0x3'0000'1000, 1 << 20));
+}
+
+// SBUF is the machine's own memory until a program maps it.
+TEST(Memory, BecomesSharedWhereItLies) {
+  Memory memory("private", 0x10000, Memory::Backing::kPrivate);
+  uint8_t* data = memory.at(0, memory.size());
+  ASSERT_NE(data, nullptr);
+  data[0x3001] = 7;
+  const auto fd = memory.fd();
+  ASSERT_TRUE(fd.ok());
+  EXPECT_EQ(memory.at(0, 1), data);
+  EXPECT_EQ(data[0x3001], 7);
+  EXPECT_TRUE(memory.is_hole(0x4000, 0x1000));
+  auto mapped = base::Mapping::map_shared(*fd, 0, memory.size(), true);
+  ASSERT_TRUE(mapped.ok());
+  EXPECT_EQ(mapped->data()[0x3001], 7);
+  mapped->data()[0x5000] = 9;
+  EXPECT_EQ(data[0x5000], 9);
+  data[0x6000] = 11;
+  EXPECT_EQ(mapped->data()[0x6000], 11);
+  Memory untouched("untouched", 0x10000, Memory::Backing::kPrivate);
+  ASSERT_TRUE(untouched.fd().ok());
+  EXPECT_TRUE(untouched.is_hole(0, 0x10000));
 }
 
 // Chips side by side; every hop is one resource.

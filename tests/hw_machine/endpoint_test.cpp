@@ -144,7 +144,10 @@ TEST_F(EndpointTest, MapsHbm) {
   EXPECT_FALSE(endpoint_.bar_map(4, 0x10, 0x1000).ok());
   EXPECT_FALSE(endpoint_.bar_map(4, 0, 0).ok());
   EXPECT_FALSE(endpoint_.bar_map(4, bench_.map().hbm_size() - 0x1000, 0x2000).ok());
-  EXPECT_FALSE(endpoint_.bar_map(0, bench_.map().nc(0).bar0, 0x1000).ok());
+  const auto state_buffer = endpoint_.bar_map(0, bench_.map().nc(0).bar0, 0x200'0000);
+  ASSERT_TRUE(state_buffer.ok());
+  EXPECT_TRUE(state_buffer->writable);
+  EXPECT_FALSE(endpoint_.bar_map(0, bench_.map().nc(0).bar0, 0x200'1000).ok());
   EXPECT_FALSE(endpoint_.bar_map(0, 0x3FFF'0000, 0x1000).ok());
 }
 
