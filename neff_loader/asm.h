@@ -51,4 +51,8 @@ base::Result<std::string> disassemble(base::ConstByteSpan file, const DebugInfo*
 std::string disassemble_instruction(base::ConstByteSpan records,
                                     const std::vector<std::string>* symbols = nullptr);
 
+// What the text form calls tensor `number` of the instruction at `records`, in the order in which
+// errors of engines count them: tiles of scalars and sides of transfers too. Empty: it has no such.
+std::string tensor_name(base::ConstByteSpan records, uint32_t number);
+
 }  // namespace neff

@@ -384,6 +384,11 @@ base::Result<std::string> body(base::ConstByteSpan records, const ParsedFile& fi
                                     : op->name) +
               ": " + to_string(error));
     }
+    const auto engine = static_cast<Engine>(file.header.engine);
+    if (const isa::OpInfo* op = isa::find_op(in.opcode); !op->runs_on(engine)) {
+      return violation("B-03", "engine file record " + number(pc),
+                       std::string(op->name) + " does not run on engine " + to_string(engine));
+    }
     if (!symbols_known(records.data() + at, records[at], file.symbols)) {
       return violation("B-04", "engine file record " + number(pc), "unknown symbol");
     }
@@ -398,6 +403,21 @@ base::Result<std::string> body(base::ConstByteSpan records, const ParsedFile& fi
 }
 
 }  // namespace
+
+std::string tensor_name(base::ConstByteSpan records, uint32_t number) {
+  Instruction in;
+  if (isa::decode(records.data(), records.size(), &in) != isa::DecodeError::kNone) return {};
+  const isa::OpOperands* op = text::operands_of(static_cast<uint8_t>(in.opcode));
+  for (size_t i = 0; op != nullptr && i < op->count; ++i) {
+    const isa::OperandInfo& o = op->operands[i];
+    const uint8_t* at = records.data() + o.record * isa::kRecordBytes + o.offset;
+    const bool tile = o.type == isa::OperandType::kScalar && at[4] != 0;
+    const bool counts =
+        tile || o.type == isa::OperandType::kTensor || o.type == isa::OperandType::kSide;
+    if (counts && number-- == 0) return o.name;
+  }
+  return {};
+}
 
 base::Result<std::string> disassemble(base::ConstByteSpan file, const DebugInfo* info) {
   base::Result<ParsedFile> parsed = parse_file(file);

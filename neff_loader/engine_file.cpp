@@ -113,9 +113,9 @@ void check_placement(const Context& c, const std::string& where, const Instructi
         "WRITE holds a device address, which a file may not (R-25), but in the region for "
         "attached blocks");
   }
-  if (in.opcode == Opcode::kBranchLink && in.operands.branch_link.entries != 0) {
-    c.report.fail("B-03", where,
-                  "BRANCH_LINK holds the device address of a table, which a file may not (R-25)");
+  // What an engine has for CALL: only names can be followed and moved at load.
+  if (in.opcode == Opcode::kBranchLink) {
+    c.report.fail("B-04", where, "BRANCH_LINK in a file, which calls functions by CALL");
   }
   for (const isa::TensorUse& use : isa::tensors_of(in)) {
     if (!operand_inside(*use.tensor, core_version)) {

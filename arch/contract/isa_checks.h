@@ -129,10 +129,19 @@ constexpr DecodeError check_operands(const TensorTensor& t) {
               (!on_bits(t.op) || (is_integer(t.dst) && is_integer(t.src0) && is_integer(t.src1))));
 }
 
-// The operand of an operator on bits is an integer; NOT and BYPASS have none.
-constexpr bool legal_on_bits(TensorOp op, const ScalarOperand& s) {
-  return !on_bits(op) || op == TensorOp::kNot || s.kind != ScalarOperand::kTile ||
-         is_integer(s.tile);
+constexpr bool is_unary(TensorOp op) {
+  return op == TensorOp::kBypass || op == TensorOp::kNot ||
+         (op >= TensorOp::kAbs && op <= TensorOp::kReciprocal);
+}
+// Numbers for each lane from a tile are float32.
+constexpr bool is_number(const ScalarOperand& s) {
+  return s.kind != ScalarOperand::kTile || s.tile.dtype == DataType::kFloat32;
+}
+// spec/engine-isa.md 10.2: from a tile, the operand of an operator on bits is an integer, that of
+// an arithmetic one float32. An operator of one operand ignores it, unless it is reversed.
+constexpr bool legal_operand(TensorOp op, const ScalarOperand& s, bool reversed, bool bits) {
+  if (is_unary(op) && !reversed) return true;
+  return bits ? s.kind != ScalarOperand::kTile || is_integer(s.tile) : is_number(s);
 }
 
 // Operators are both on bits or both arithmetic; BYPASS goes with either.
@@ -141,7 +150,8 @@ constexpr DecodeError check_operands(const TensorScalar& t) {
   const bool alike = !bits || ((on_bits(t.op0) || t.op0 == TensorOp::kBypass) &&
                                (on_bits(t.op1) || t.op1 == TensorOp::kBypass));
   return when(alike && (!bits || (is_integer(t.dst) && is_integer(t.src))) &&
-              legal_on_bits(t.op0, t.operand0) && legal_on_bits(t.op1, t.operand1));
+              legal_operand(t.op0, t.operand0, (t.reverse & 1) != 0, bits) &&
+              legal_operand(t.op1, t.operand1, (t.reverse & 2) != 0, bits));
 }
 
 // Four numbers to an element are set to nothing but 0.
@@ -177,7 +187,8 @@ constexpr DecodeError check_operands(const TensorScalarReduce& t) {
 }
 
 constexpr DecodeError check_operands(const Activate& t) {
-  return when(arithmetic_fold(t.reduce_op) && t.reduce_cmd != ReduceCmd::kLoadReduce);
+  return when(arithmetic_fold(t.reduce_op) && t.reduce_cmd != ReduceCmd::kLoadReduce &&
+              is_number(t.scale));
 }
 
 constexpr DecodeError check_operands(const Iota& t) {
@@ -194,13 +205,13 @@ constexpr bool is_8_bit_float(const TensorOperand& t) {
          t.dtype == DataType::kFloat8e5 || t.dtype == DataType::kFloat8e4fn;
 }
 
-// spec/engine-isa.md 7: weights of at most 128 columns, from SBUF into the array.
+// spec/engine-isa.md 7: weights of at most 128 columns, from SBUF into the array, within a tile.
 constexpr DecodeError check_operands(const Ldweights& t) {
   const unsigned slices = t.double_row != 0 ? 2 : 1;
   const uint64_t columns = element_count(t.src) / slices;
   return when(t.src.memory == Memory::kSbuf && !is_integer(t.src) &&
-              element_count(t.src) % slices == 0 && columns != 0 &&
-              columns + t.column <= kPartitions &&
+              element_count(t.src) % slices == 0 && columns != 0 && columns <= kPartitions &&
+              legal_partitions(t.column, static_cast<unsigned>(columns)) &&
               (slices == 1 || (is_8_bit_float(t.src) && t.column == 0)));
 }
 
@@ -251,23 +262,32 @@ constexpr DecodeError check_operands(const Transpose& t) {
   return when(t.src.dtype == t.dst.dtype && (one || many));
 }
 
+constexpr bool is_unsigned(const TensorOperand& t) {
+  return t.dtype == DataType::kUint8 || t.dtype == DataType::kUint16 ||
+         t.dtype == DataType::kUint32;
+}
 constexpr DecodeError check_operands(const CopyPredicated& t) {
   const bool tile = t.src.kind == ScalarOperand::kTile;
   const uint64_t n = tile ? element_count(t.src.tile) : 1;
   const bool memories = !tile || !both_in_psum(t.src.tile, t.predicate);
-  return when(is_integer(t.predicate) && (n == 1 || n == element_count(t.dst)) && memories &&
+  return when(is_unsigned(t.predicate) && (n == 1 || n == element_count(t.dst)) && memories &&
               (!tile || t.src.tile.dtype == t.dst.dtype));
 }
 
+constexpr bool is_integer_of_32_bits(const TensorOperand& t) {
+  return t.dtype == DataType::kInt32 || t.dtype == DataType::kUint32;
+}
 constexpr DecodeError check_operands(const SelectReduce& t) {
   return when(is_integer(t.predicate) && data_type_bytes(t.predicate.dtype) <= 2 &&
+              !is_integer_of_32_bits(t.on_true) && t.on_true.dtype != DataType::kFloat32r &&
               !both_in_psum(t.predicate, t.on_true) && t.reduce_cmd != ReduceCmd::kLoadReduce);
 }
 
 constexpr DecodeError check_operands(const RangeSelect& t) {
   const bool operators = compares(t.op0) && compares(t.op1) && t.op0 != TensorOp::kNotEqual &&
                          t.op1 != TensorOp::kNotEqual;
-  return when(operators && !is_integer(t.src) && t.reduce_cmd != ReduceCmd::kLoadReduce);
+  return when(operators && !is_integer(t.src) && t.reduce_cmd != ReduceCmd::kLoadReduce &&
+              is_number(t.bound0) && is_number(t.bound1));
 }
 
 constexpr DecodeError check_operands(const BnStats& t) {
@@ -278,7 +298,7 @@ constexpr DecodeError check_operands(const BnAggregate& t) {
 }
 
 constexpr DecodeError check_operands(const Max8& t) {
-  return when(element_count(t.dst) == 8 && element_count(t.src) >= 8 &&
+  return when(element_count(t.dst) == 8 && t.src.dims[3].count == 0 && element_count(t.src) >= 8 &&
               element_count(t.src) <= 16384);
 }
 constexpr bool is_index(const TensorOperand& t) {
@@ -314,14 +334,15 @@ constexpr DecodeError check_operands(const TensorScalarCumulative& t) {
   const bool starts = t.reduce_cmd == ReduceCmd::kReduce ||
                       t.reduce_cmd == ReduceCmd::kResetReduce ||
                       t.reduce_cmd == ReduceCmd::kLoadReduce;
-  return when(!on_bits(t.op0) && folds && starts);
+  return when(!on_bits(t.op0) && folds && starts && !is_integer_of_32_bits(t.src) &&
+              !is_integer_of_32_bits(t.dst));
 }
 
 constexpr DecodeError check_operands(const Exponential& t) {
   return when(t.reduce_cmd != ReduceCmd::kReset);
 }
 constexpr DecodeError check_operands(const Dropout& t) {
-  return when(t.src.dtype == t.dst.dtype);
+  return when(t.src.dtype == t.dst.dtype && (!is_integer(t.src) || is_number(t.probability)));
 }
 constexpr DecodeError check_operands(const Rng& t) {
   return when(is_integer(t.dst));
@@ -418,7 +439,7 @@ constexpr DecodeError check_operands(const BranchLink& b) {
 }
 
 // Sides of generated transfers. Elements of the destination have a place each; hardware moves bytes
-// as they are (spec/engine-isa.md 10.1).
+// as they are (spec/engine-isa.md 10.1). Only types of descriptors are converted and added up.
 constexpr bool has_places(const SideOperand& dst) {
   for (unsigned i = 0; i < rank_of(dst); ++i) {
     if (dst.count[i] > 1 && dst.step[i] == 0) return false;
@@ -427,8 +448,10 @@ constexpr bool has_places(const SideOperand& dst) {
 }
 constexpr bool moves(DgeMode mode, DgeOp op, const SideOperand& dst, const SideOperand& src) {
   const bool as_it_is = src.dtype == dst.dtype;
+  const bool computable = has_dtype(src.dtype) && has_dtype(dst.dtype);
   return has_places(dst) && element_count(src) == element_count(dst) &&
          (as_it_is || (mode == DgeMode::kSwdge && op == DgeOp::kNone)) &&
+         (computable || (as_it_is && op == DgeOp::kNone)) &&
          (op == DgeOp::kNone || mode == DgeMode::kSwdge);
 }
 constexpr DecodeError check_operands(const DmaMemcpy& t) {

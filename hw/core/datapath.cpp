@@ -126,7 +126,10 @@ int Datapath::resolve(const isa::Instruction& instruction, const uint32_t* regis
   const int misplaced = misplaced_indices(instruction, uses);
   if (misplaced >= 0) return misplaced;
   for (unsigned i = 0; i < uses.count; ++i) {
-    if (!resolve_tensor(uses.uses[i], indices_of(instruction, i), registers, &extent->box[i])) {
+    const Indices* indices = indices_of(instruction, i);
+    // Scales go by the indices of their numbers, and so by one dimension too.
+    const bool one_index_each = indices == nullptr || uses.uses[i].tensor->dims[1].count == 0;
+    if (!one_index_each || !resolve_tensor(uses.uses[i], indices, registers, &extent->box[i])) {
       return static_cast<int>(i);
     }
   }

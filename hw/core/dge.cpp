@@ -94,12 +94,14 @@ base::Ps DescriptorGenerator::submit(GeneratedTransfer transfer, base::Ps at, ba
   base::Ps& next = next_[transfer.queue];
   const base::Ps when = std::max(at, next) + each * transfer.rings[0].pairs;
   next = when + timing_.dma_t0;
-  pending_.push_back({std::move(transfer), when, each, 0, std::move(release)});
+  held_ += transfer.descriptors();
+  pending_.push_back({std::move(transfer), when, each, 0, false, std::move(release)});
   return when;
 }
 
 bool DescriptorGenerator::put_due(Pending* p, base::Ps now) {
-  if (p->ring == 0 && !fits(p->transfer)) {
+  p->waits = p->ring == 0 && !fits(p->transfer);
+  if (p->waits) {
     p->at = now + timing_.dma_t0;
     return false;
   }
@@ -111,25 +113,36 @@ bool DescriptorGenerator::put_due(Pending* p, base::Ps now) {
   return false;
 }
 
-std::optional<base::Ps> DescriptorGenerator::advance(base::Ps now) {
+std::optional<DescriptorGenerator::Next> DescriptorGenerator::advance(base::Ps now) {
   std::array<bool, kQueues> held{};  // an earlier transfer of the queue has to go first
-  std::optional<base::Ps> again;
+  std::optional<Next> again;
   for (size_t i = 0; i < pending_.size();) {
     Pending& p = pending_[i];
     bool& hold = held[p.transfer.queue];
     if (!hold && p.at <= now && put_due(&p, now)) {
+      held_ -= p.transfer.descriptors();
       pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(i));
       continue;
     }
+    if (!hold) {
+      again = {again ? std::min(again->at, p.at) : p.at, p.waits && (!again || again->waits)};
+    }
     hold = true;
-    again = std::min(again.value_or(p.at), std::max(p.at, now));
     ++i;
   }
   return again;
 }
 
+std::optional<uint32_t> DescriptorGenerator::waits_for() const {
+  for (const Pending& p : pending_) {
+    if (p.waits) return p.transfer.queue;
+  }
+  return std::nullopt;
+}
+
 void DescriptorGenerator::reset() {
   pending_.clear();
+  held_ = 0;
   next_ = {};
   busy_until_ = 0;
 }

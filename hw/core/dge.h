@@ -6,7 +6,8 @@
 // of one queue are dma.t0_ns apart or more; one that does not fit waits for the engines, and looks
 // again after that time. GpSimd makes the descriptors of one ring after those of another and rings
 // each doorbell when they are there; a hardware block rings all at once. Exact: descriptors, order
-// per queue. Approximate: times.
+// per queue. Approximate: times. Missing: how many transfers the block holds is not published; here
+// it takes no more than kMostHeld descriptors, for the memory of the host.
 #pragma once
 
 #include <array>
@@ -23,6 +24,7 @@ namespace hw {
 class DescriptorGenerator {
  public:
   static constexpr uint32_t kQueues = 16;
+  static constexpr uint64_t kMostHeld = uint64_t{1} << 20;
 
   // `checker`: null: none.
   DescriptorGenerator(Fabric& fabric, uint32_t nc, const TimingParams& timing,
@@ -36,13 +38,22 @@ class DescriptorGenerator {
   base::Ps busy_until() const { return busy_until_; }
   void occupy(base::Ps until) { busy_until_ = until; }
 
+  // It takes the next transfer when some of those that it holds are in their rings.
+  bool full() const { return held_ >= kMostHeld; }
+  // The queue of a transfer that waits for room in its rings, if there is one.
+  std::optional<uint32_t> waits_for() const;
+
   // Whether the queue's rings are set up and have room for `most` descriptors of each direction.
   bool ready(uint32_t queue, uint64_t most) const;
   // The first descriptors are begun `at`, or later; `each` is the time that a pair of them takes;
   // the doorbells are whose `release` this is. Returns when to call advance().
   base::Ps submit(GeneratedTransfer transfer, base::Ps at, base::Ps each, check::Release release);
+  struct Next {
+    base::Ps at;
+    bool waits;  // for nothing but room, which somebody else has to make
+  };
   // Puts what is due by `now` into the rings; when to call again, if there is more.
-  std::optional<base::Ps> advance(base::Ps now);
+  std::optional<Next> advance(base::Ps now);
   void reset();
 
  private:
@@ -51,6 +62,7 @@ class DescriptorGenerator {
     base::Ps at;        // of the next doorbell
     base::Ps each;      // pair of descriptors
     uint32_t ring = 0;  // the next one
+    bool waits = false;
     check::Release release;
   };
   struct RingState;
@@ -68,6 +80,7 @@ class DescriptorGenerator {
   base::Ps busy_until_ = 0;
   std::array<base::Ps, kQueues> next_{};  // of each queue
   std::deque<Pending> pending_;           // in the order of instructions
+  uint64_t held_ = 0;                     // descriptors of these
 };
 
 }  // namespace hw

@@ -32,6 +32,12 @@ struct GeneratedTransfer {
   uint64_t pairs = 0;  // of all rings
   bool placed = true;  // timing-only: its index has been computed
   std::array<GeneratedRing, contract::kDmaPerNc> rings;
+
+  uint64_t descriptors() const {
+    uint64_t sum = 0;
+    for (const GeneratedRing& ring : rings) sum += ring.m2s.size() + ring.s2m.size();
+    return sum;
+  }
 };
 
 struct GenerationFault {

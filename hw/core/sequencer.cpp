@@ -211,10 +211,10 @@ void Sequencer::hard_reset() {
 }
 
 // At least 1 ps ahead: see hw/time/event_queue.h. It also keeps endless loops from standing still.
-void Sequencer::schedule(base::Ps time, Tag tag) {
+void Sequencer::schedule(base::Ps time, Tag tag, EventQueue::Kind kind) {
   const base::Ps earliest = context_.queue.now() + 1;
-  context_.queue.schedule({std::max(time, earliest), component_, Phase::kStart}, *this, tag,
-                          epoch_);
+  context_.queue.schedule({std::max(time, earliest), component_, Phase::kStart}, *this, tag, epoch_,
+                          kind);
 }
 
 void Sequencer::on_event(const EventKey& /*key*/, uint32_t tag, uint64_t argument) {
@@ -503,8 +503,12 @@ std::string Sequencer::stuck() const {
            std::to_string(error_pc_);
   }
   if (looping_) return "loops for ever at pc " + std::to_string(pc_);
-  if (status_ != EngineStatus::kRunning || !waiting_) return {};
-  return "waits for " + to_string(wait_, context_.semaphores) + ", at pc " + std::to_string(pc_);
+  if (status_ == EngineStatus::kRunning && waiting_) {
+    return "waits for " + to_string(wait_, context_.semaphores) + ", at pc " + std::to_string(pc_);
+  }
+  const auto queue = dge_.waits_for();
+  if (!queue) return {};
+  return "holds transfers for queue " + std::to_string(*queue) + ", whose rings are full";
 }
 
 }  // namespace hw

@@ -78,7 +78,7 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   // Time at work by period of mgmt.power_sample_us.
   const ActivityMeter& activity() const { return activity_; }
   // Why it does not go on: "waits for semaphore 3 >= 2, which is 1, at pc 4", "stopped with error 2
-  // ..."; or empty.
+  // ...", "holds transfers for queue 5, whose rings are full"; or empty.
   std::string stuck() const;
   // Reset of the core: as control.reset, and the program registers are cleared.
   void hard_reset();
@@ -127,7 +127,7 @@ class Sequencer final : public RegBlock<Sequencer>, private EventSink, private S
   void begin_execution();
   void reset();
   void stop_waiting();
-  void schedule(base::Ps time, Tag tag);
+  void schedule(base::Ps time, Tag tag, EventQueue::Kind kind = EventQueue::Kind::kWork);
   void issue();
   bool fetch_records();
   bool fetch();

@@ -56,6 +56,12 @@ void Sequencer::begin_generation() {
     path_.advance(CriticalPath::kDma, dge_.busy_until());
     return schedule(dge_.busy_until(), kBegin);
   }
+  if (dge_.full()) {
+    const base::Ps again = now + params.dma_t0;
+    stall(Stall::kDma, now, again);
+    path_.advance(CriticalPath::kDma, again);
+    return schedule(again, kBegin);
+  }
   if (!generate()) return;
   ++context_.counters.generated_transfers;
   context_.counters.generated_descriptors += generated_.pairs;
@@ -79,7 +85,10 @@ void Sequencer::submit(base::Ps at, base::Ps each) {
 }
 
 void Sequencer::submit_generated() {
-  if (const auto next = dge_.advance(context_.queue.now())) schedule(*next, kGenerated);
+  const auto next = dge_.advance(context_.queue.now());
+  if (!next) return;
+  schedule(next->at, kGenerated,
+           next->waits ? EventQueue::Kind::kBackground : EventQueue::Kind::kWork);
 }
 
 // Loads a register, or a pair, from an element in device memory, or stores it there.

@@ -12,6 +12,7 @@
 #include "contract/regs/cc.h"
 #include "contract/regs/engine.h"
 #include "driver/ndl/ndl.h"
+#include "neff_loader/asm.h"
 #include "runtime/exec/poll_group.h"
 #include "runtime/load/collective_set.h"
 #include "runtime/nrt/log.h"
@@ -400,6 +401,28 @@ const char* engine_error_text(uint32_t code) {
   return "unknown error";
 }
 
+// " of TENSOR_TENSOR, operand src1", from the records that the engine has run.
+std::string culprit(const EngineImage& image, const contract::NqEntry& entry) {
+  const std::vector<contract::isa::Record>& records = image.program.records;
+  if (entry.pc >= records.size()) return {};
+  const base::ConstByteSpan at(records[entry.pc].bytes,
+                               (records.size() - entry.pc) * contract::isa::kRecordBytes);
+  const contract::isa::OpInfo* op = contract::isa::find_op(at[0]);
+  if (op == nullptr) return {};
+  const std::string text = std::string(" of ") + op->name;
+  const auto code = static_cast<contract::EngineError>(entry.payload);
+  constexpr uint32_t kSideShift = 24;
+  const bool bad = code == contract::EngineError::kBadOperand;
+  if (!bad && code != contract::EngineError::kOutOfBounds) return text;
+  const uint32_t number = bad ? entry.info : entry.info >> kSideShift;
+  const std::string name = neff::tensor_name(at, number);
+  if (!name.empty()) return text + ", operand " + name;
+  const auto opcode = static_cast<contract::isa::Opcode>(op->opcode);
+  const bool product =
+      opcode == contract::isa::Opcode::kMatmul || opcode == contract::isa::Opcode::kMatmulMx;
+  return text + (product ? ", weights in the array" : ", tensor " + std::to_string(number));
+}
+
 }  // namespace
 
 ExecutionOutcome execute(LoadedProgram& program, const ExecutionOptions& options) {
@@ -421,9 +444,9 @@ base::Error engine_failure(const LoadedProgram& program, const EngineImage& imag
   return error(status,
                "[ND " + std::to_string(program.core().device().index()) + "][NC " +
                    std::to_string(program.core().nc() + image.part) + "] engine " +
-                   kEngineNames[static_cast<uint32_t>(image.engine)] +
-                   " reported: " + engine_error_text(entry.payload) + " (info " +
-                   std::to_string(entry.info) + ") at record " + std::to_string(entry.pc) +
+                   kEngineNames[static_cast<uint32_t>(image.engine)] + " reported: " +
+                   engine_error_text(entry.payload) + " (info " + std::to_string(entry.info) + ")" +
+                   culprit(image, entry) + " at record " + std::to_string(entry.pc) +
                    ", isa instruction line number = " + std::to_string(source) +
                    (line.empty() ? "" : ", of " + line),
                base::Fault::kProgram);

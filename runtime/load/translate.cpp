@@ -42,6 +42,9 @@ class Translator {
       halted = step.instruction.opcode == Opcode::kHalt ||
                step.instruction.opcode == Opcode::kReturn;  // of a function behind the HALT
       add_step(step);
+      // Nothing begins at an extension record: the map goes on with the next instruction.
+      const auto extensions = out_.pc_map.begin() + step.pc + 1;
+      std::fill(extensions, extensions + step.instruction.records() - 1, here());
     }
     out_.pc_map[records] = here();
     if (!halted) add_end(make(Opcode::kHalt));

@@ -122,7 +122,8 @@ class DgeBench : public NcBench {
       put(e, contract::engine::kDgeOneLo, static_cast<uint32_t>(hbm(kOne)));
       put(e, contract::engine::kDgeOneHi, static_cast<uint32_t>(hbm(kOne) >> 32));
     }
-    for (uint32_t i = 0; i < kTensorBytes; ++i) bytes(kTensor, kTensorBytes)[i] = pattern(i);
+    uint8_t* tensor_bytes = bytes(kTensor, kTensorBytes);
+    for (uint32_t i = 0; i < kTensorBytes; ++i) tensor_bytes[i] = pattern(i);
   }
 
   static uint8_t pattern(uint32_t i) { return static_cast<uint8_t>(i * 7 + (i >> 8) * 13); }

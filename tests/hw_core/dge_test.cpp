@@ -308,6 +308,40 @@ TEST(Dge, WaitsForRoomInTheRings) {
       std::memcmp(b.sbuf<uint8_t>(127, 64 * 11), b.bytes(kTensor + 127 * 64 + 64 * 11, 64), 64), 0);
 }
 
+// Rings that nobody empties: the machine comes to rest, and transfers behind the one that waits
+// cost nothing.
+TEST(Dge, RestsWhileNobodyMakesRoom) {
+  DgeBench b(Gen::kV3, 32);
+  const auto configure = [&](uint32_t value) {
+    for (uint32_t e = 0; e < contract::kDmaPerNc; ++e) {
+      for (const uint64_t side : {uint64_t{0}, contract::kS2mOffset}) {
+        b.store32(b.map().udma(e).device + contract::udma::kM2sQ +
+                      kQueue * contract::udma::kM2sQStride + side + contract::udma::kM2sQCfg,
+                  value);
+      }
+    }
+  };
+  configure(0);
+  std::vector<isa::Instruction> program;
+  for (uint32_t i = 0; i < 12; ++i) {
+    program.push_back(memcpy_op(isa::DgeMode::kHwdge, tile(64 * i, DataType::kUint8, 64, 128),
+                                tensor_rows(0, DataType::kUint8, 64, 128, 64 * i)));
+  }
+  program.push_back(op(Opcode::kHalt));
+  b.load(kSp, program);
+  b.start(kSp);
+  b.queue.run_until(base::us(100));
+  EXPECT_TRUE(b.queue.at_rest());
+  EXPECT_LT(b.queue.executed(), 1000u);
+  EXPECT_EQ(b.status(kSp), EngineStatus::kHalted);
+  EXPECT_EQ(b.group.core(0).engine(kSp).stuck(),
+            "holds transfers for queue 3, whose rings are full");
+  configure(0x0303'0000);
+  b.queue.run_until(b.queue.now() + base::us(100));
+  b.expect_done(kSp, 12);
+  EXPECT_EQ(b.group.core(0).engine(kSp).stuck(), "");
+}
+
 TEST(Dge, RefusesWhatIsWrong) {
   const auto dst = tile(0, DataType::kFloat32, 32, 16);
   const auto src = tensor_rows(0, DataType::kFloat32, 32, 16);

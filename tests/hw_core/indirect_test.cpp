@@ -176,6 +176,10 @@ TEST_F(Indirect, NumbersWithScales) {
     EXPECT_EQ(bench_.psum<float>(0, 0)[i], static_cast<float>(1u << (i * 3 % 8))) << i;
   }
   EXPECT_EQ(run(kPe, {load, indices(2, 1, 32), multiply}), bad_tensor(2));
+  isa::TensorOperand& scale = multiply.operands.matmul_mx.scale;
+  scale.dims[0].count = 3;
+  scale.dims[1] = {3, 2};
+  EXPECT_EQ(run(kPe, {load, indices(1, 1, 32), multiply}), bad_tensor(2));
 }
 
 TEST_F(Indirect, EveryOtherOperandIsRefused) {

@@ -39,7 +39,8 @@ class GeneratedTransfers(unittest.TestCase):
         ran = self.run_cases("trn2.3xlarge", case=("out_of_bounds",))
         self.assertEqual(ran.returncode, 0, ran.stdout)
         self.assertRegex(ran.stdout, r"engine pool reported: .*out-of-bound access "
-                         r"\(info 16777256\) .*check_dma\.cpp:\d+ \(load_rows\)")
+                         r"\(info 16777256\) of DMA_INDIRECT, operand src at record "
+                         r".*check_dma\.cpp:\d+ \(load_rows\)")
 
     def test_same_report_twice(self):
         with tempfile.TemporaryDirectory(prefix="dma") as directory:

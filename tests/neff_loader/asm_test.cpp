@@ -84,6 +84,108 @@ TEST(Assembler, TensorsOfTables) {
   refused("BRANCH_LINK target=+1 entries=2");  // of which table
 }
 
+// spec/engine-isa.md 3, 5, 7, 8 and 10: each line is legal, and is not with the second text in the
+// place of the first.
+TEST(Assembler, OperandsThatTheInstructionSetRulesOut) {
+  const auto expect = [](const char* engine, const std::string& line, const std::string& legal,
+                         const std::string& illegal) {
+    const std::string head = std::string(".engine ") + engine + "\n.arch v4\n";
+    const auto good = assemble(head + line + "\nHALT\n");
+    EXPECT_TRUE(good.ok()) << line << ": " << (good.ok() ? "" : good.error().message());
+    const size_t at = line.find(legal);
+    ASSERT_NE(at, std::string::npos) << line << ": " << legal;
+    const std::string other = std::string(line).replace(at, legal.size(), illegal);
+    EXPECT_FALSE(assemble(head + other + "\nHALT\n").ok()) << other;
+  };
+  // Numbers for each lane.
+  const std::string scalar =
+      "TENSOR_SCALAR op0=ADD op1=MULTIPLY dst=bf16@64[1][4] src=bf16@0[1][4] "
+      "operand0=fp32@32[1][1] operand1=fp32@36[1][1] partitions=0..3";
+  expect("dve", scalar, "operand0=fp32", "operand0=bf16");
+  expect("dve", scalar, "operand1=fp32", "operand1=int32");
+  const std::string ignored =
+      "TENSOR_SCALAR op0=ABS dst=fp32@64[1][4] src=fp32@0[1][4] operand0=bf16@32[1][1] "
+      "operand1=0 reverse=2 partitions=0..3";
+  expect("dve", ignored, "op0=ABS", "op0=ADD");
+  expect("dve", ignored, "reverse=2", "reverse=1");
+  const std::string bits =
+      "TENSOR_SCALAR op0=AND op1=XOR dst=int32@64[1][4] src=int32@0[1][4] "
+      "operand0=int32@32[1][1] operand1=uint8@36[1][1] partitions=0..3";
+  expect("dve", bits, "operand0=int32", "operand0=fp32");
+  expect("dve", bits, "operand1=uint8", "operand1=fp32");
+  expect("act",
+         "ACTIVATE function=EXP dst=bf16@64[1][4] src=bf16@0[1][4] scale=fp32@32[1][1] "
+         "bias=bf16@36[1][1] partitions=0..3",
+         "scale=fp32", "scale=bf16");
+  const std::string range =
+      "RANGE_SELECT op0=GREATER op1=LESS dst=fp32@64[1][4] src=fp32@0[1][4] "
+      "bound0=fp32@32[1][1] bound1=fp32@36[1][1] fill=0 partitions=0..3";
+  expect("dve", range, "bound0=fp32", "bound0=fp16");
+  expect("dve", range, "bound1=fp32", "bound1=uint32");
+  expect("dve",
+         "DROPOUT dst=int8@64[1][4] src=int8@0[1][4] probability=fp32@32[1][1] partitions=0..3",
+         "probability=fp32", "probability=bf16");
+  // Types.
+  expect("dve",
+         "COPY_PREDICATED dst=fp32@64[1][4] src=fp32@0[1][4] predicate=uint8@32[1][4] "
+         "partitions=0..3",
+         "predicate=uint8", "predicate=int8");
+  const std::string select =
+      "SELECT_REDUCE dst=fp32@64[1][4] predicate=int8@32[1][4] on_true=fp32@0[1][4] on_false=0 "
+      "partitions=0..3";
+  expect("dve", select, "on_true=fp32", "on_true=int32");
+  expect("dve", select, "on_true=fp32", "on_true=uint32");
+  expect("dve", select, "on_true=fp32", "on_true=fp32r");
+  const std::string sums =
+      "TENSOR_SCALAR_CUMULATIVE op0=BYPASS op1=ADD reduce_cmd=RESET_REDUCE dst=fp32@64[1][4] "
+      "src=int16@0[1][4] operand=0 partitions=0..3";
+  expect("dve", sums, "src=int16", "src=int32");
+  expect("dve", sums, "dst=fp32", "dst=uint32");
+  // Shapes.
+  expect("dve", "MAX8 dst=fp32@64[1][8] src=fp32@0[1,1,1][2,2,2] partitions=0..3", "[1,1,1][2,2,2]",
+         "[1,1,1,1][2,2,2,2]");
+  expect("pe", "LDWEIGHTS src=bf16@0[1][64] rows=0..31 column=64", "column=64", "column=32");
+  // Conversions and sums of transfers.
+  const std::string gives =
+      "DMA_MEMCPY q mode=SWDGE dst=fp32@t0:0[4][16] src=bf16@sbuf:0[2][16] semaphore=3";
+  expect("pool", gives, "bf16", "fp4e2fnx4");
+  expect("pool", gives, "dst=fp32", "dst=fp8e5x4");
+  const std::string adds =
+      "DMA_MEMCPY q mode=SWDGE dst=fp8e5@t0:0[1][16] src=fp8e5@sbuf:0[1][16] semaphore=3 op=ADD";
+  expect("pool", adds, "dst=fp8e5@t0:0[1][16] src=fp8e5@", "dst=fp8e4fn@t0:0[1][16] src=fp8e4fn@");
+  EXPECT_TRUE(assemble(".engine pool\n.arch v4\nDMA_MEMCPY q mode=SWDGE dst=fp8e4fn@t0:0[1][16] "
+                       "src=fp8e4fn@sbuf:0[1][16] semaphore=3\nHALT\n")
+                  .ok());  // moved as it is
+}
+
+// As engines count them in their errors.
+TEST(Assembler, NamesOfTensors) {
+  const auto names = [](const char* engine, const std::string& line) {
+    const Bytes file = as(std::string(".engine ") + engine + "\n.arch v4\n" + line + "\nHALT\n");
+    isa::EngineFileHeader header;
+    EXPECT_EQ(isa::parse(file.data(), file.size(), &header), isa::FileError::kNone);
+    std::vector<std::string> list;
+    const base::ConstByteSpan records(file.data() + header.records_offset,
+                                      header.record_count * isa::kRecordBytes);
+    for (uint32_t i = 0; !tensor_name(records, i).empty(); ++i) {
+      list.push_back(tensor_name(records, i));
+    }
+    return list;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names("dve",
+                  "TENSOR_SCALAR op0=ADD op1=MULTIPLY dst=fp32@64[1][4] src=fp32@0[1][4] "
+                  "operand0=2 operand1=fp32@36[1][1] partitions=0..3"),
+            (Names{"dst", "src", "operand1"}));
+  EXPECT_EQ(names("pe", "LDWEIGHTS src=bf16@0[1][64] rows=0..31"), Names{"src"});
+  EXPECT_EQ(names("sp", "TENSOR_LOAD dst=r1 src=uint32@t0:0[4][1]"), Names{"src"});
+  EXPECT_EQ(names("pool",
+                  "DMA_MEMCPY q mode=SWDGE dst=fp32@t0:0[4][16] src=fp32@sbuf:0[4][16] "
+                  "semaphore=3"),
+            (Names{"dst", "src"}));
+  EXPECT_EQ(names("sp", "NOP"), Names{});
+}
+
 TEST(Assembler, LabelsLinesAndComments) {
   const Bytes a =
       as(".engine sp\n.arch trn1\n  # nothing\nstart: inner:\nNOP ; text\n 17 BRANCH\n  "
@@ -212,6 +314,21 @@ TEST(Disassembler, AnyBytesGiveSomeText) {
   EXPECT_EQ(disassemble_instruction(record), "PSEUDO_DMA_TRIGGER symbol-1 block_id=4");
   const std::vector<std::string> symbols = {"", "q"};
   EXPECT_EQ(disassemble_instruction(record, &symbols), "PSEUDO_DMA_TRIGGER q block_id=4");
+}
+
+// Whatever disassembles, assembles.
+TEST(Disassembler, RefusesInstructionsOfOtherEngines) {
+  Bytes file =
+      as(".engine dve\n.arch v4\nTENSOR_COPY dst=fp32@0[1][4] src=fp32@64[1][4] "
+         "partitions=0..3\nHALT\n");
+  constexpr size_t kEngine = 12;  // of the header
+  file[kEngine] = static_cast<uint8_t>(isa::Engine::kAct);
+  EXPECT_TRUE(disassemble(file).ok());
+  file[kEngine] = static_cast<uint8_t>(isa::Engine::kSp);
+  const auto text = disassemble(file);
+  ASSERT_FALSE(text.ok());
+  EXPECT_NE(text.error().message().find("TENSOR_COPY does not run on engine sp"), std::string::npos)
+      << text.error().message();
 }
 
 }  // namespace

@@ -120,6 +120,7 @@ TEST(Flow, BadCallsAreRefused) {
   refused("HALT\n" + function("f", call("g")) +
               function("g", "PSEUDO_DMA_TRIGGER qSyncIn0 block_id=1\n") + "HALT\n",
           "RETURN outside");  // f is not called
+  refused("BRANCH_LINK target=+1\nHALT\n", "calls functions by CALL");
   refused("SWITCH_QUEUE_INSTANCE qSyncIn0 instance=none\nHALT\n", "has no instance 'none'");
   refused("SWITCH_QUEUE_INSTANCE other\nHALT\n", "names no queue set");
 }

@@ -109,6 +109,24 @@ TEST(Translate, ProgramCountersMapBothWays) {
   EXPECT_EQ(decoded(*t).back().opcode, Opcode::kHalt);
 }
 
+// A record of an error is found again behind any number of instructions of several records.
+TEST(Translate, RecordsOfLongInstructionsBelongToTheirFirst) {
+  std::string text;
+  constexpr uint32_t kCopies = 9;
+  for (uint32_t i = 0; i < kCopies; ++i) {
+    text += "TENSOR_LOAD dst=r1 src=uint32@t0:0[4][1]\nNOP\n";
+  }
+  const Source source(text + "HALT\n");
+  auto t = nrt::translate(source.program, {}, {});
+  ASSERT_TRUE(t.ok()) << t.error().message();
+  for (uint32_t i = 0; i < kCopies; ++i) {
+    EXPECT_EQ(t->source_pc(1 + 3 * i), 3 * i);
+    EXPECT_EQ(t->source_pc(2 + 3 * i), 3 * i);
+    EXPECT_EQ(t->source_pc(3 + 3 * i), 3 * i + 2);
+  }
+  EXPECT_EQ(t->source_pc(1 + 3 * kCopies), 3 * kCopies);  // the DRAIN in front of HALT
+}
+
 TEST(Translate, BranchesFollowTheirTargets) {
   const Source source(
       "top:\nNOP\nPSEUDO_DMA_TRIGGER q block_id=1\nCOMPARE_BRANCH cond=LTU a=r1 b=8 target=top\n"
