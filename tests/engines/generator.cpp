@@ -1,10 +1,7 @@
 #include "tests/engines/generator.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
-#include <limits>
-#include <utility>
 
 #include "arch/contract/isa.h"
 #include "arch/contract/isa_rules.h"
@@ -124,6 +121,20 @@ bool Generator::knows(Opcode opcode) {
                                       Opcode::kStreamShuffle,
                                       Opcode::kTranspose};
   return std::find(std::begin(kKnown), std::end(kKnown), opcode) != std::end(kKnown);
+}
+
+// spec/engine-isa.md 10.1, 10.2.
+bool Generator::makes(Opcode opcode, Engine engine, Gen gen) {
+  const isa::OpInfo* op = isa::find_op(opcode);
+  if (op == nullptr || !knows(opcode) || !op->runs_on(engine)) return false;
+  const bool later = opcode == Opcode::kActivate2 || opcode == Opcode::kExponential ||
+                     opcode == Opcode::kQuantizeMx || opcode == Opcode::kLdweightsMx ||
+                     opcode == Opcode::kMatmulMx;
+  if (later && gen != Gen::kV4) return false;
+  const bool since_v3 = opcode == Opcode::kRangeSelect || opcode == Opcode::kNonzeroWithCount;
+  if (since_v3 && gen == Gen::kV2) return false;
+  return engine != Engine::kAct || gen != Gen::kV2 ||
+         (opcode != Opcode::kTensorCopy && opcode != Opcode::kTensorScalar);
 }
 
 Instruction Generator::next(Opcode opcode) {
@@ -297,6 +308,9 @@ TensorOp Generator::arithmetic() {
 TensorOp Generator::bit_operator() {
   return random_.of(kBits);
 }
+TensorOp Generator::foldable() {
+  return random_.of(kFolds);
+}
 
 uint8_t Generator::start_partition(uint8_t partitions) {
   if (partitions > 64) return 0;
@@ -434,7 +448,7 @@ void Generator::make(isa::TensorCopy* t, const Shape& s) {
 void Generator::make(isa::TensorReduce* t, const Shape& s) {
   static constexpr TensorOp kBitFolds[] = {TensorOp::kAnd, TensorOp::kOr, TensorOp::kXor};
   const bool bits = random_.chance(15);
-  t->op = bits ? random_.of(kBitFolds) : random_.of(kFolds);
+  t->op = bits ? random_.of(kBitFolds) : foldable();
   t->negate = !bits && random_.chance(25) ? 1 : 0;
   t->partitions = s.partitions;
   t->src = tensor(bits ? integer_type() : type(), memory(), s.partitions, s.elements);
@@ -537,191 +551,6 @@ void Generator::make(isa::AffineSelect* t, const Shape& s) {
   t->src = tensor(draw(), Memory::kSbuf, s.partitions, s.elements);
   t->dst =
       destination(t->src, random_.chance(40) ? t->src.dtype : draw(), s.partitions, s.elements);
-}
-
-void Generator::make(isa::Ldweights* t) {
-  const bool large = random_.chance(10);
-  t->rows = static_cast<uint8_t>(1 + random_.below(large ? 128 : 12));
-  t->double_row = random_.chance(15) ? 1 : 0;
-  t->onezero = random_.chance(20) ? 1 : 0;  // a hint
-  const uint32_t columns = 1 + random_.below(large ? 128 : 12);
-  t->column = start_partition(static_cast<uint8_t>(columns));  // that of the product
-  if (gen_ == Gen::kV2) t->column = static_cast<uint8_t>(t->column / 64 * 64);
-  t->src = tensor(t->double_row != 0 ? byte_type() : float_type(), Memory::kSbuf, t->rows,
-                  columns * (1u + t->double_row));
-}
-
-// spec/engine-isa.md 10.4: 4-byte types pair only with themselves; 7: double rows are of bytes;
-// 2: one bank, and float32, before v4.
-void Generator::make(isa::Matmul* t) {
-  static constexpr DataType kNarrow[] = {DataType::kFloat16, DataType::kBfloat16};
-  const bool wide = isa::data_type_bytes(weights_.src.dtype) == 4;
-  const uint32_t slices = 1u + weights_.double_row;
-  t->double_row = weights_.double_row;
-  t->rows = weights_.rows;
-  t->columns = static_cast<uint8_t>(isa::element_count(weights_.src) / slices);
-  t->accumulate = static_cast<isa::Accumulate>(random_.below(4));
-  const uint32_t elements = 1 + random_.below(16);
-  t->moving = tensor(wide                                       ? weights_.src.dtype
-                     : t->double_row != 0 || random_.chance(50) ? byte_type()
-                                                                : random_.of(kNarrow),
-                     Memory::kSbuf, t->rows, elements * slices);
-  const bool legacy = weights_.src.dtype == DataType::kFloat8e4;
-  if (legacy && t->moving.dtype == DataType::kFloat8e4fn) t->moving.dtype = DataType::kFloat8e5;
-  if (weights_.src.dtype == DataType::kFloat8e4fn && t->moving.dtype == DataType::kFloat8e4) {
-    t->moving.dtype = DataType::kFloat8e4fn;
-  }
-  t->onezero = random_.chance(20) ? 1 : 0;  // a hint
-  const bool brief = gen_ == Gen::kV4 && random_.chance(30);
-  DataType result = brief ? DataType::kBfloat16 : DataType::kFloat32;
-  if (gen_ != Gen::kV2 && slices == 1 && random_.chance(20)) {
-    const unsigned bytes = isa::data_type_bytes(weights_.src.dtype);
-    t->transpose = 1;
-    t->accumulate = isa::Accumulate::kOverwrite;
-    do {
-      t->moving = apart(t->moving.dtype, t->rows, elements);
-    } while (t->moving.memory != Memory::kSbuf);
-    result = bytes == 4   ? DataType::kFloat32
-             : bytes == 2 ? weights_.src.dtype
-                          : random_.of(kNarrow);
-  }
-  t->moving.start_partition = weights_.src.start_partition;
-  for (;;) {
-    t->dst = tensor(result, Memory::kPsum, t->columns, elements);
-    t->dst.start_partition = weights_.column;
-    const std::vector<uint32_t> places = places_of(t->dst, registers_);
-    const auto range = std::minmax_element(places.begin(), places.end());
-    if (gen_ == Gen::kV4 || *range.first / 2048 == *range.second / 2048) return;
-  }
-}
-
-// v2 takes its bias from a tile, and only adds up results (spec/engine-isa.md 10.2).
-void Generator::make(isa::Activate* t, const Shape& s) {
-  t->function = static_cast<isa::ActFunction>(random_.below(26));
-  t->reduce_op = gen_ == Gen::kV2 ? TensorOp::kAdd : random_.of(kFolds);
-  t->reduce_cmd = static_cast<isa::ReduceCmd>(random_.below(4));
-  t->partitions = s.partitions;
-  t->parameter = t->function == isa::ActFunction::kPrelu ? bits_of(number(Values::kTame)) : 0;
-  t->scale = scalar(s.partitions, false);
-  if (random_.chance(40)) t->scale = {ScalarOperand::kImmediate, bits_of(1.0f), {}};
-  t->bias = scalar(s.partitions, false);
-  if (random_.chance(40)) t->bias = {};
-  t->src = tensor(type(), memory(), s.partitions, s.elements);
-  t->dst = destination(t->src, type(), s.partitions, s.elements);
-}
-
-void Generator::make(isa::Activate2* t, const Shape& s) {
-  static constexpr std::pair<TensorOp, TensorOp> kOperators[] = {
-      {TensorOp::kMultiply, TensorOp::kAdd},    {TensorOp::kMultiply, TensorOp::kSubtract},
-      {TensorOp::kMultiply, TensorOp::kBypass}, {TensorOp::kAdd, TensorOp::kBypass},
-      {TensorOp::kSubtract, TensorOp::kBypass}, {TensorOp::kBypass, TensorOp::kBypass}};
-  static constexpr TensorOp kReductions[] = {TensorOp::kAdd, TensorOp::kMax, TensorOp::kMin,
-                                             TensorOp::kAbsMax, TensorOp::kAbsMin};
-  t->function = static_cast<isa::ActFunction>(random_.below(26));
-  const std::pair<TensorOp, TensorOp>& operators = random_.of(kOperators);
-  t->op0 = operators.first;
-  t->op1 = operators.second;
-  t->reverse = static_cast<uint8_t>(random_.below(4));
-  t->reduce_op = random_.of(kReductions);
-  t->reduce_cmd = static_cast<isa::ReduceCmd>(random_.below(4));
-  t->partitions = s.partitions;
-  t->parameter = t->function == isa::ActFunction::kPrelu ? bits_of(number(Values::kTame)) : 0;
-  t->operand0 = scalar(s.partitions, false);
-  t->operand1 = scalar(s.partitions, false);
-  t->src = tensor(type(), memory(), s.partitions, s.elements);
-  t->dst = destination(t->src, type(), s.partitions, s.elements);
-}
-
-void Generator::make(isa::TensorScalarCumulative* t, const Shape& s) {
-  static constexpr TensorOp kReductions[] = {TensorOp::kAdd, TensorOp::kSubtract,
-                                             TensorOp::kMultiply, TensorOp::kMax, TensorOp::kMin};
-  t->op0 = arithmetic();
-  t->op1 = random_.of(kReductions);
-  t->reduce_cmd = static_cast<isa::ReduceCmd>(2 + random_.below(3));
-  t->partitions = s.partitions;
-  t->operand = scalar(s.partitions, false);
-  t->initial = scalar(s.partitions, false);
-  t->src = tensor(type(), memory(), s.partitions, s.elements);
-  t->dst = destination(t->src, type(), s.partitions, s.elements);
-}
-
-void Generator::make(isa::Exponential* t, const Shape& s) {
-  t->reduce_cmd = static_cast<isa::ReduceCmd>(random_.below(5));
-  t->partitions = s.partitions;
-  t->maximum = scalar(s.partitions, false);
-  t->initial = scalar(s.partitions, false);
-  t->src = tensor(type(), memory(), s.partitions, s.elements);
-  t->dst = destination(t->src, type(), s.partitions, s.elements);
-}
-
-float Generator::number(Values values) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  constexpr float kEdges[] = {0.0f,
-                              -0.0f,
-                              1.0f,
-                              -1.0f,
-                              kInfinity,
-                              -kInfinity,
-                              std::numeric_limits<float>::max(),
-                              std::numeric_limits<float>::lowest(),
-                              std::numeric_limits<float>::min(),
-                              std::numeric_limits<float>::denorm_min(),
-                              240.0f,
-                              248.0f,  // between the largest e4m3 and infinity
-                              65504.0f,
-                              65520.0f,
-                              127.5f,
-                              -128.5f,
-                              255.5f,
-                              16777216.0f,
-                              2147483648.0f,
-                              4294967296.0f};
-  switch (values == Values::kAny ? static_cast<Values>(random_.below(3)) : values) {
-    case Values::kTame:
-      return static_cast<float>(random_.between(-40000, 40000)) / 10000.0f;
-    case Values::kWhole:  // and halves: ties
-      return static_cast<float>(random_.between(-600, 600)) / 2.0f;
-    default:
-      if (random_.chance(40)) return random_.of(kEdges);
-      if (random_.chance(10)) return canonical_nan();
-      return std::ldexp(static_cast<float>(random_.between(-16777215, 16777215)),
-                        random_.between(-170, 105));
-  }
-}
-
-uint64_t Generator::value(DataType type, Values values) {
-  if (!isa::has_dtype(type) && type != DataType::kFloat8e4fn) {
-    return mx_bits(type, values == Values::kAny);
-  }
-  if (values == Values::kAny || (values == Values::kWild && random_.chance(25))) {
-    return truncated(type, random_.bits());
-  }
-  if (is_integer(type) && values == Values::kTame) {
-    if (random_.chance(25)) return 0;  // of predicates
-    return truncated(type, static_cast<uint64_t>(int64_t{random_.between(-20, 20)}));
-  }
-  return from_float(type, number(values));
-}
-
-// All lanes of an operand have values of one kind, mostly tame ones: results then are numbers.
-void Generator::fill(const Instruction& in, Reference* reference) {
-  for (const isa::TensorUse& use : isa::tensors_of(in)) {
-    if (use.access != isa::Access::kRead) continue;
-    static constexpr Values kKinds[] = {Values::kTame,  Values::kTame, Values::kWhole,
-                                        Values::kWhole, Values::kWild, Values::kAny};
-    // One NaN of the Tensor engine's operands is in many sums.
-    const bool tame = engine_ == Engine::kPe && random_.chance(85);
-    const Values kind = tame ? Values::kTame : random_.of(kKinds);
-    size_t index = 0;
-    for (const uint32_t byte : places_of(*use.tensor, registers_)) {
-      for (unsigned lane = 0; lane < use.partitions; ++lane) {
-        const std::optional<uint64_t> wanted = searched(in, use.tensor, lane, index);
-        store_bits(use.tensor->dtype, wanted ? *wanted : value(use.tensor->dtype, kind),
-                   reference->at(use.tensor->memory, use.tensor->start_partition + lane, byte));
-      }
-      ++index;
-    }
-  }
 }
 
 }  // namespace engine_reference

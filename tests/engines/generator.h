@@ -42,6 +42,8 @@ class Generator {
 
   // Compute instructions that it makes, and that the reference executes.
   static bool knows(isa::Opcode opcode);
+  // And that this engine has.
+  static bool makes(isa::Opcode opcode, isa::Engine engine, contract::Gen gen);
   // One that encodes, and that the engine executes.
   isa::Instruction next(isa::Opcode opcode);
   // Gives the inputs new values.
@@ -67,6 +69,7 @@ class Generator {
   void make(isa::Reciprocal* t, const Shape& s);
   void make(isa::ReadAccumulator* t, const Shape& s);
   void make(isa::AffineSelect* t, const Shape& s);
+  // generator_products.cpp
   void make(isa::Ldweights* t);
   void make(isa::Matmul* t);
   // generator_search.cpp
@@ -89,6 +92,7 @@ class Generator {
   void make(isa::QuantizeMx* t);
   isa::TensorOperand scales_of(const isa::TensorOperand& data);
   uint64_t mx_bits(isa::DataType type, bool any);
+  // generator_activate.cpp
   void make(isa::Activate* t, const Shape& s);
   void make(isa::Activate2* t, const Shape& s);
   void make(isa::TensorScalarCumulative* t, const Shape& s);
@@ -108,6 +112,7 @@ class Generator {
   isa::DataType byte_type();  // of the Tensor engine
   isa::TensorOp arithmetic();
   isa::TensorOp bit_operator();
+  isa::TensorOp foldable();
   isa::TensorOperand tensor(isa::DataType type, isa::Memory memory, uint8_t partitions,
                             uint32_t elements);
   // No element lies on another one: what the order of writes decides is not specified.
@@ -119,6 +124,7 @@ class Generator {
   isa::ScalarOperand scalar(uint8_t partitions, bool bits);
   isa::AffineOperand affine(uint32_t elements);
   uint8_t start_partition(uint8_t partitions);
+  // generator_values.cpp
   uint64_t value(isa::DataType type, Values values);
   float number(Values values);
 

@@ -25,28 +25,13 @@ struct Subject {
   Opcode opcode;
 };
 
-// False: the engine has none of it.
-bool exists(const Subject& s) {
-  const isa::OpInfo* op = isa::find_op(s.opcode);
-  if (op == nullptr || !Generator::knows(s.opcode) || !op->runs_on(s.engine)) return false;
-  // spec/engine-isa.md 10.1, 10.2.
-  const bool later = s.opcode == Opcode::kActivate2 || s.opcode == Opcode::kExponential ||
-                     s.opcode == Opcode::kQuantizeMx || s.opcode == Opcode::kLdweightsMx ||
-                     s.opcode == Opcode::kMatmulMx;
-  if (later && s.gen != Gen::kV4) return false;
-  const bool since_v3 = s.opcode == Opcode::kRangeSelect || s.opcode == Opcode::kNonzeroWithCount;
-  if (since_v3 && s.gen == Gen::kV2) return false;
-  return s.engine != Engine::kAct || s.gen != Gen::kV2 ||
-         (s.opcode != Opcode::kTensorCopy && s.opcode != Opcode::kTensorScalar);
-}
-
 std::vector<Subject> subjects() {
   std::vector<Subject> all;
   for (const Gen gen : {Gen::kV2, Gen::kV3, Gen::kV4}) {
     for (unsigned engine = 0; engine < isa::kEngines; ++engine) {
       for (unsigned opcode = 0; opcode < 256; ++opcode) {
         const Subject s{gen, static_cast<Engine>(engine), static_cast<Opcode>(opcode)};
-        if (exists(s)) all.push_back(s);
+        if (Generator::makes(s.opcode, s.engine, s.gen)) all.push_back(s);
       }
     }
   }

@@ -68,6 +68,7 @@ class Reference {
     View tile;
   };
   using Matrix = std::vector<std::vector<float>>;  // of row k
+  static constexpr uint32_t kPsumHalfwords = contract::tpb::kPsumPartitionBytes / 2;
   using Accumulators = std::array<Range, isa::kPartitions>;
 
   View view(const isa::TensorOperand& tensor) const;
@@ -83,14 +84,17 @@ class Reference {
   void copy(const View& dst, const View& src, unsigned lane, size_t index);
   void fold(isa::TensorOp op, isa::ReduceCmd command, const Range& initial, unsigned lane,
             const std::vector<Range>& values);
+  // reference_products.cpp
   Matrix matrix(const isa::TensorOperand& tensor, unsigned rows, unsigned slices);
-  // Rows 128 j + k of 4 x 128: number j of partition k, times its scale.
+  // reference_mx.cpp: rows 128 j + k of 4 x 128: number j of partition k, times its scale.
   Matrix mx_matrix(const isa::TensorOperand& tensor, const isa::TensorOperand& scale,
                    unsigned rows);
   void product(const isa::TensorOperand& tensor, isa::Accumulate accumulate, const Matrix& weights,
                const Matrix& moving, unsigned columns);
   void transpose(const isa::Matmul& t);
   void open_banks(const View& dst, unsigned lane);
+  void run(const isa::Ldweights& t);
+  void run(const isa::Matmul& t);
 
   void run(const isa::TensorTensor& t);
   void run(const isa::TensorCopy& t);
@@ -104,8 +108,6 @@ class Reference {
   void run(const isa::Reciprocal& t);
   void run(const isa::ReadAccumulator& t);
   void run(const isa::AffineSelect& t);
-  void run(const isa::Ldweights& t);
-  void run(const isa::Matmul& t);
   // reference_search.cpp
   void run(const isa::Max8& t);
   void run(const isa::FindIndex8& t);
