@@ -15,7 +15,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / 'golden'))  # mailb
 from seeds.cc_cores import cc_seeds  # noqa: E402
 from seeds.descriptors import descriptor_seeds  # noqa: E402
 from seeds.device_nodes import node_seeds  # noqa: E402
+from seeds.engines import engine_seeds, instruction_seeds  # noqa: E402
 from seeds.front_ends import remote_pci_seeds, vfio_user_seeds  # noqa: E402
+from seeds.programs import program_seeds  # noqa: E402
 from seeds.registers import register_seeds  # noqa: E402
 
 
@@ -26,7 +28,9 @@ def main():
     stale = []
     for target, seeds in (('register', register_seeds), ('descriptor', descriptor_seeds),
                           ('remote_pci', remote_pci_seeds), ('vfio_user', vfio_user_seeds),
-                          ('node', node_seeds), ('cc', cc_seeds)):
+                          ('node', node_seeds), ('cc', cc_seeds),
+                          ('instruction', instruction_seeds), ('engine', engine_seeds),
+                          ('program', program_seeds)):
         folder = Path(sys.argv[-1]) / target
         for name, seed in seeds():
             data = seed if isinstance(seed, bytes) else seed.data
