@@ -100,6 +100,15 @@ struct TimingParams {
   uint64_t pe_activity_num = 7;
   uint64_t pe_activity_den = 8;
   base::Ps pe_activity_window = base::us(3);
+  // throttle.enable, D: whether the Tensor engine starts slowly after it has rested (v3, v4), at
+  // throttle.initial_limit of its rate, D, for throttle.window_us, D; it has rested if it worked
+  // less than throttle.rearm_below of such a window, D (spec/engine-isa.md 6.5).
+  bool pe_start_limit = false;
+  uint64_t pe_initial_num = 1;
+  uint64_t pe_initial_den = 2;
+  base::Ps pe_start_window = base::us(3);
+  uint64_t pe_rearm_num = 1;
+  uint64_t pe_rearm_den = 2;
   base::Ps pool_pipe_latency = base::ns(100);  // pool.pipe_latency_ns, A
   uint64_t pool_start_cycles = 150;            // pool.start_cycles, D
   uint64_t pool_rsqrt_cycles = 4;              // pool.rsqrt_cycles, A

@@ -78,6 +78,14 @@ hw::TimingParams timing_params(const config::Timing& timing) {
   params.pe_activity_num = activity.num;
   params.pe_activity_den = activity.den;
   params.pe_activity_window = timing.ps("throttle.activity_window_us");
+  params.pe_start_limit = timing.integer("throttle.enable") != 0;
+  const config::Ratio initial = timing.ratio("throttle.initial_limit");
+  params.pe_initial_num = initial.num;
+  params.pe_initial_den = initial.den;
+  params.pe_start_window = timing.ps("throttle.window_us");
+  const config::Ratio rearm = timing.ratio("throttle.rearm_below");
+  params.pe_rearm_num = rearm.num;
+  params.pe_rearm_den = rearm.den;
   params.dve_bn_aggregate_cycles = timing.integer("dve.bn_aggregate_cycles");
   params.dve_exp_speedup = timing.integer("dve.exp_speedup");
   params.dve_rand2_speedup = timing.integer("dve.rand2_speedup");

@@ -5,14 +5,15 @@
 namespace hw {
 
 const char* CriticalPath::name(size_t part) {
-  constexpr const char* kNames[kParts] = {"pe",  "act",       "pool",       "dve",    "sp",
-                                          "dma", "semaphore", "dependency", "memory", "start"};
+  constexpr const char* kNames[kParts] = {"pe",     "act",      "pool",      "dve",
+                                          "sp",     "dma",      "semaphore", "dependency",
+                                          "memory", "throttle", "start"};
   return kNames[part];
 }
 
 const char* name_of(Stall cause) {
-  constexpr const char* kNames[kStalls] = {"semaphore", "dma",  "dependency",
-                                           "memory",    "psum", "issue"};
+  constexpr const char* kNames[kStalls] = {"semaphore", "dma",   "dependency", "memory",
+                                           "psum",      "issue", "throttle"};
   return kNames[static_cast<size_t>(cause)];
 }
 

@@ -35,6 +35,7 @@ struct CriticalPath {
     kSemaphore,   // from an update to the start of who waited
     kDependency,  // results of the same engine that were not there yet
     kMemory,      // SBUF or PSUM in use by another engine
+    kThrottle,    // limits of power
     kStart,       // of this engine behind the first one
     kParts,
   };
@@ -59,8 +60,9 @@ enum class Stall : uint8_t {
   kMemory,      // SBUF, in use by another engine
   kPsum,        // PSUM, likewise
   kIssue,       // the first instructions are fetched
+  kThrottle,    // a limit of power (PeSchedule)
 };
-constexpr size_t kStalls = 6;
+constexpr size_t kStalls = 7;
 const char* name_of(Stall cause);
 
 // What the Tensor engine multiplies, as far as it has a rate of its own.

@@ -79,18 +79,47 @@ base::Ps PeSchedule::earliest(const isa::Instruction& instruction, base::Ps at) 
     at = std::max(at, cell.load_end);
     if (product) at = std::max(at, cell.product_end);
   });
-  if (!product || !limited()) return at;
+  return at;
+}
+
+base::Ps PeSchedule::allowed(const isa::Instruction& instruction, base::Ps at) const {
+  if (!is_product(instruction.opcode)) return at;
   const base::Ps ahead = timing_.params().pe_activity_window;
-  return paced_ > at + ahead ? paced_ - ahead : at;
+  if (limited() && paced_ > at + ahead) at = paced_ - ahead;
+  return std::max(at, start_.next);
+}
+
+// `work`: of the whole array. What is begun in a window counts for it.
+void PeSchedule::pace_start(base::Ps at, base::Ps work) {
+  const TimingParams& params = timing_.params();
+  const base::Ps window = params.pe_start_window;
+  if (at >= start_.window + window) {
+    const bool busy = start_.worked * params.pe_rearm_den >= window * params.pe_rearm_num;
+    const base::Ps passed = (at - start_.window) / window;
+    const bool rested = !busy || passed > 1;
+    if (rested) start_.climbed = 0;
+    start_.window = rested ? at : start_.window + window;
+    start_.worked = 0;
+  }
+  // limit = initial + (1 - initial) climbed / window
+  const base::Ps climbed = std::min(start_.climbed, window);
+  const base::Ps share =
+      params.pe_initial_num * window + (params.pe_initial_den - params.pe_initial_num) * climbed;
+  const base::Ps time = work * params.pe_initial_den * window / share;
+  start_.next = std::max(start_.next, at) + time;
+  start_.worked += work;
+  start_.climbed += time;
 }
 
 void PeSchedule::pace(const Area& area, base::Ps at, base::Ps interval) {
-  if (!limited()) return;
+  const TimingParams& params = timing_.params();
+  if (!limited() && !params.pe_start_limit) return;
   const auto side = [](uint32_t first, uint32_t count) {
     return uint64_t{(first + count - 1) / kSide - first / kSide + 1};
   };
   const uint64_t cells = side(area.first_row, area.rows) * side(area.first_column, area.columns);
-  const TimingParams& params = timing_.params();
+  if (params.pe_start_limit) pace_start(at, interval * cells / (kCells * kCells));
+  if (!limited()) return;
   paced_ = std::max(paced_, at) +
            interval * params.pe_activity_den * cells / (params.pe_activity_num * kCells * kCells);
 }

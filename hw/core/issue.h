@@ -38,18 +38,23 @@ class MemoryPorts {
 };
 
 // The array holds the weights at work and the next ones: a load runs under the product before it.
-// Tiles of the array work on their own. Products that go on for long are spaced so that the array
-// works no more than throttle.activity_limit of the time, a part of the array for its share of
-// that.
+// Tiles of the array work on their own.
+//
+// Two limits of power space products, each of a part of the array for its share of the whole: those
+// that go on for long, so that the array works no more than throttle.activity_limit of the time;
+// and, with throttle.enable, those after a rest, to throttle.initial_limit of the time at first.
 class PeSchedule {
  public:
   explicit PeSchedule(const EngineTiming& timing) : timing_(timing) {}
-  // From `at` on.
+  // From `at` on, when the array is free for it.
   base::Ps earliest(const contract::isa::Instruction& instruction, base::Ps at) const;
+  // From `at` on, when limits of power allow it.
+  base::Ps allowed(const contract::isa::Instruction& instruction, base::Ps at) const;
   InstructionTime begin(const contract::isa::Instruction& instruction, base::Ps at);
   void reset() {
     cells_ = {};
     paced_ = 0;
+    start_ = {};
   }
 
  private:
@@ -75,9 +80,19 @@ class PeSchedule {
   template <typename Each>
   static void each_cell(const Area& area, Each&& each);
 
+  // The start after a rest. Windows follow each other while the array works.
+  struct Start {
+    base::Ps window = 0;   // when the present one began
+    base::Ps worked = 0;   // in it
+    base::Ps climbed = 0;  // since the last rest
+    base::Ps next = 0;     // when the limit allows more
+  };
+  void pace_start(base::Ps at, base::Ps work);
+
   const EngineTiming& timing_;
   std::array<std::array<Cell, kCells>, kCells> cells_{};
   base::Ps paced_ = 0;  // when what has been done would be through at the limit
+  Start start_;
 };
 
 }  // namespace hw

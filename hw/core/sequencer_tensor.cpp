@@ -80,8 +80,15 @@ base::Ps Sequencer::load_table(isa::ActFunction function) {
 base::Ps Sequencer::reserve_start(const TensorExtent& extent, InstructionTime* time, Stall* cause) {
   const base::Ps now = context_.queue.now();
   if (in_array()) {
-    const base::Ps start = array_.earliest(current_, now);
+    const base::Ps free = array_.earliest(current_, now);
+    const base::Ps start = array_.allowed(current_, free);
     *time = array_.begin(current_, start);
+    if (start > free) {
+      *cause = Stall::kThrottle;
+      stall(Stall::kThrottle, free, start);
+      path_.advance(own(), free);
+      path_.advance(CriticalPath::kThrottle, start);
+    }
     return start;
   }
   *time = timing_.of(current_, extent.uses);

@@ -293,6 +293,55 @@ TEST(TensorEngineLimit, LongProducts) {
   EXPECT_NEAR(products(128, 400) - products(128, 300), 100 * 512, 1);
 }
 
+// Lets the second part of a program go on.
+struct Resume final : public hw::EventSink {
+  explicit Resume(NcBench& bench) : bench(bench) {}
+  void on_event(const hw::EventKey&, uint32_t, uint64_t) override {
+    bench.group.core(0).semaphores().add(9, 1);
+  }
+  NcBench& bench;
+};
+
+// spec/engine-isa.md 6.5: half of the rate at first, all of it 3 us later, again after a rest.
+TEST(TensorEngineLimit, StartsSlowly) {
+  constexpr base::Ps kWindow = base::us(3);
+  const auto run = [](bool limit, size_t first, base::Ps rest, size_t second) {
+    NcBench bench(Gen::kV3, /*timing_only=*/true);
+    bench.timing.pe_start_limit = limit;
+    const isa::Instruction one =
+        product(Accumulate::kAdd, tensor(DataType::kFloat32, 0, 512, Memory::kPsum),
+                tensor(DataType::kBfloat16, 0x1000, 512), 128, 128);
+    std::vector<isa::Instruction> program{weights(tensor(DataType::kBfloat16, 0, 128), 128)};
+    program.insert(program.end(), first, one);
+    if (second != 0) {
+      isa::Instruction wait = op(Opcode::kEventSemaphore);
+      wait.wait = {isa::WaitCond::kGe, false, 9, 1};
+      program.push_back(wait);
+      program.insert(program.end(), second, one);
+    }
+    program.push_back(op(Opcode::kHalt));
+    bench.load(kPe, program);
+    bench.start(kPe);
+    bench.queue.run_all();
+    if (second == 0) return bench.queue.now();
+    const base::Ps begin = bench.queue.now() + rest;
+    Resume resume(bench);
+    bench.queue.schedule({begin, 0xFFFF, hw::Phase::kEffect}, resume, 0);
+    bench.queue.run_all();
+    return bench.queue.now() - begin;
+  };
+  const base::Ps product = run(false, 101, 0, 0) - run(false, 100, 0, 0);
+  // The climb costs what the mean of 0.5 and 1 leaves of it, give or take a product.
+  const base::Ps lost = run(true, 100, 0, 0) - run(false, 100, 0, 0);
+  EXPECT_NEAR(static_cast<double>(lost), static_cast<double>(kWindow) / 4,
+              static_cast<double>(product));
+  const base::Ps early = run(true, 3, 0, 0) - run(false, 3, 0, 0);
+  EXPECT_NEAR(static_cast<double>(early), 1.75 * static_cast<double>(product),
+              .1 * static_cast<double>(product));
+  EXPECT_EQ(run(true, 100, kWindow / 10, 10), run(false, 100, kWindow / 10, 10));
+  EXPECT_GT(run(true, 100, 3 * kWindow, 10), run(false, 100, 3 * kWindow, 10) + 2 * product);
+}
+
 TEST_F(TensorEngine, CountsItsActivity) {
   run({weights(tensor(DataType::kBfloat16, 0, 128), 128),
        product(Accumulate::kOverwrite, result(0, 512), tensor(DataType::kBfloat16, 0, 512), 128,

@@ -68,6 +68,12 @@ TEST(TimingParams, DefaultsAreThoseOfTrn1) {
   EXPECT_EQ(file.pe_activity_num, built_in.pe_activity_num);
   EXPECT_EQ(file.pe_activity_den, built_in.pe_activity_den);
   EXPECT_EQ(file.pe_activity_window, built_in.pe_activity_window);
+  EXPECT_EQ(file.pe_start_limit, built_in.pe_start_limit);
+  EXPECT_EQ(file.pe_initial_num, built_in.pe_initial_num);
+  EXPECT_EQ(file.pe_initial_den, built_in.pe_initial_den);
+  EXPECT_EQ(file.pe_start_window, built_in.pe_start_window);
+  EXPECT_EQ(file.pe_rearm_num, built_in.pe_rearm_num);
+  EXPECT_EQ(file.pe_rearm_den, built_in.pe_rearm_den);
   EXPECT_EQ(file.pe_mm_init_cycles, built_in.pe_mm_init_cycles);
   EXPECT_EQ(file.pe_ls_speedup, built_in.pe_ls_speedup);
   EXPECT_EQ(file.pe_fp32_factor, built_in.pe_fp32_factor);

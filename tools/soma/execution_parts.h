@@ -21,7 +21,8 @@ constexpr StallCause kStallCauses[] = {
     {"dependency", "own result", "waits for a result of its own", "#8a6bb0"},
     {"memory", "SBUF", "waits for SBUF, in use by another engine", "#4f8f6f"},
     {"psum", "PSUM", "waits for PSUM, in use by another engine", "#2f7f8f"},
-    {"issue", "issue", "waits for its first instructions", "#8f8f6f"}};
+    {"issue", "issue", "waits for its first instructions", "#8f8f6f"},
+    {"throttle", "throttle", "is held back by a limit of power", "#c05fa0"}};
 constexpr const char* kBusyColour = "#2f6fab";
 constexpr size_t kHotLines = 10;
 constexpr size_t kLongWaits = 5;

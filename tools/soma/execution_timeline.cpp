@@ -38,6 +38,7 @@ constexpr Colour kColours[] = {{"pe", "#2f6fab", "pe (Tensor)"},
                                {"dependency", "#c9a227", "own result"},
                                {"memory", "#3fa7a7", "SBUF"},
                                {"psum", "#7f4f2f", "PSUM"},
+                               {"throttle", "#c05fa0", "throttle"},
                                {"issue", "#aaaaaa", "issue"}};
 
 const Colour& colour_of(const std::string& kind) {
