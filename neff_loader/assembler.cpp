@@ -7,6 +7,7 @@
 #include "neff_loader/asm.h"
 #include "neff_loader/asm_operands.h"
 #include "neff_loader/neff.h"
+#include "neff_loader/pack.h"
 #include "neff_loader/status.h"
 
 namespace neff {
@@ -234,29 +235,16 @@ class Assembler {
     h.engine = static_cast<uint8_t>(*options_.engine);
     h.arch = *options_.core_version;
     h.flags = self_cleaning_ ? isa::kFileSelfCleaning : 0;
-    h.record_count = static_cast<uint32_t>(records_.size() / isa::kRecordBytes);
-    std::vector<uint8_t> out(isa::kFileHeaderBytes);
-    out.insert(out.end(), records_.begin(), records_.end());
-    if (!functions_.empty()) {
-      h.functions_offset = out.size();
-      h.function_count = functions_.size();
-      for (const Function& f : functions_) {
-        const size_t at = out.size();
-        out.resize(at + isa::kFunctionEntryBytes);
-        base::store(out.data() + at, symbol_index_.at(f.name));
-        base::store(out.data() + at + 4, f.entry);
-        base::store(out.data() + at + 8, f.length);
-        base::store(out.data() + at + 12, f.args_var_id);
-      }
+    std::vector<uint8_t> rows(functions_.size() * isa::kFunctionEntryBytes);
+    uint8_t* row = rows.data();
+    for (const Function& f : functions_) {
+      base::store(row, symbol_index_.at(f.name));
+      base::store(row + 4, f.entry);
+      base::store(row + 8, f.length);
+      base::store(row + 12, f.args_var_id);
+      row += isa::kFunctionEntryBytes;
     }
-    if (symbols_.size() > 1) {
-      h.strings_offset = out.size();
-      for (const std::string& s : symbols_)
-        out.insert(out.end(), s.c_str(), s.c_str() + s.size() + 1);
-      h.strings_bytes = out.size() - h.strings_offset;
-    }
-    isa::store(h, out.data());
-    return out;
+    return engine_file(h, records_, rows, symbols_);
   }
 
   AsmOptions options_;

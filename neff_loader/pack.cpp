@@ -170,6 +170,27 @@ std::array<uint8_t, 16> uuid_of(base::ConstByteSpan payload, const std::string& 
 
 }  // namespace
 
+std::vector<uint8_t> engine_file(contract::isa::EngineFileHeader header,
+                                 base::ConstByteSpan records, base::ConstByteSpan functions,
+                                 const std::vector<std::string>& symbols) {
+  namespace isa = contract::isa;
+  std::vector<uint8_t> out(isa::kFileHeaderBytes);
+  header.record_count = static_cast<uint32_t>(records.size() / isa::kRecordBytes);
+  out.insert(out.end(), records.begin(), records.end());
+  if (!functions.empty()) {
+    header.functions_offset = out.size();
+    header.function_count = functions.size() / isa::kFunctionEntryBytes;
+    out.insert(out.end(), functions.begin(), functions.end());
+  }
+  if (symbols.size() > 1) {
+    header.strings_offset = out.size();
+    for (const std::string& s : symbols) out.insert(out.end(), s.c_str(), s.c_str() + s.size() + 1);
+    header.strings_bytes = out.size() - header.strings_offset;
+  }
+  isa::store(header, out.data());
+  return out;
+}
+
 std::vector<uint8_t> text_bytes(std::string_view text) {
   return {text.begin(), text.end()};
 }

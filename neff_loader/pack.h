@@ -15,7 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "arch/contract/isa_file.h"
 #include "base/error.h"
+#include "base/span.h"
 #include "neff_loader/archive.h"
 #include "neff_loader/container.h"
 
@@ -34,6 +36,13 @@ struct PackOptions {
 };
 
 std::vector<uint8_t> text_bytes(std::string_view text);
+
+// The bytes of an engine instruction file (spec/neff.md 5.5): `header` says engine, arch and flags,
+// `functions` are rows of contract::isa::kFunctionEntryBytes, `symbols`[0] is the empty one. An
+// empty section is left out.
+std::vector<uint8_t> engine_file(contract::isa::EngineFileHeader header,
+                                 base::ConstByteSpan records, base::ConstByteSpan functions,
+                                 const std::vector<std::string>& symbols);
 
 base::Result<std::vector<uint8_t>> pack(std::vector<Member> members, const PackOptions& options);
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "arch/contract/dge.h"
-#include "arch/contract/isa_file.h"
 #include "neff_loader/debug_info.h"
+#include "neff_loader/pack.h"
 
 namespace kernel {
 
@@ -221,17 +221,7 @@ std::vector<uint8_t> EngineFile::finish() {
   h.engine = static_cast<uint8_t>(engine_);
   h.arch = static_cast<uint8_t>(program_.params.generation);
   h.flags = isa::kFileSelfCleaning;
-  h.record_count = static_cast<uint32_t>(records_.size() / isa::kRecordBytes);
-  std::vector<uint8_t> out(isa::kFileHeaderBytes);
-  out.insert(out.end(), records_.begin(), records_.end());
-  if (symbols_.size() > 1) {
-    h.strings_offset = out.size();
-    for (const std::string& s : symbols_)
-      out.insert(out.end(), s.c_str(), s.c_str() + s.size() + 1);
-    h.strings_bytes = out.size() - h.strings_offset;
-  }
-  isa::store(h, out.data());
-  return out;
+  return neff::engine_file(h, records_, {}, symbols_);
 }
 
 isa::Instruction EngineFile::control(isa::Opcode opcode) const {

@@ -1,4 +1,6 @@
 // Registers of engines: arithmetic, cells in memory, and addresses that they displace.
+#include <type_traits>
+
 #include "compiler/kernel/calls.h"
 
 namespace kernel {
@@ -7,6 +9,21 @@ namespace {
 bool names_engine(Program* p, const Call& call, Engine engine) {
   if (!p->check(call, {})) return false;
   return require(p, call, engine != Engine::kAuto, "of which engine?");
+}
+
+// `o` are the operands of `in`: of registers, or of pairs.
+template <typename Operands>
+void calculate(Program* p, const Call& call, Engine engine, isa::Instruction* in, Operands* o,
+               Register to, Alu op, Register a, const Scalar& b) {
+  constexpr bool kPair = std::is_same_v<Operands, isa::RegisterAlu64>;
+  if (!names_engine(p, call, engine) || !p->is_register(call, to.number, kPair) ||
+      !p->is_register(call, a.number, kPair) || !p->value(call, b, kPair, &o->b)) {
+    return;
+  }
+  o->op = static_cast<isa::AluOp>(op);
+  o->dst = to.number;
+  o->a = a.number;
+  p->add(call, static_cast<uint32_t>(engine), *in);
 }
 
 }  // namespace
@@ -105,34 +122,16 @@ void Kernel::set_register(Engine engine, uint8_t number, uint32_t value, Locatio
 
 void Kernel::register_alu(Engine engine, Register to, Alu op, Register a, const Scalar& b,
                           Location at) {
-  Program& p = *program_;
-  const Call call{at, "register_alu"};
   isa::Instruction in = make(Opcode::kRegisterAlu);
-  isa::RegisterAlu& o = in.operands.register_alu;
-  if (!names_engine(&p, call, engine) || !p.is_register(call, to.number) ||
-      !p.is_register(call, a.number) || !p.value(call, b, false, &o.b)) {
-    return;
-  }
-  o.op = static_cast<isa::AluOp>(op);
-  o.dst = to.number;
-  o.a = a.number;
-  p.add(call, static_cast<uint32_t>(engine), in);
+  const Call call{at, "register_alu"};
+  calculate(program_.get(), call, engine, &in, &in.operands.register_alu, to, op, a, b);
 }
 
 void Kernel::register_alu64(Engine engine, Register to, Alu op, Register a, const Scalar& b,
                             Location at) {
-  Program& p = *program_;
-  const Call call{at, "register_alu64"};
   isa::Instruction in = make(Opcode::kRegisterAlu64);
-  isa::RegisterAlu64& o = in.operands.register_alu64;
-  if (!names_engine(&p, call, engine) || !p.is_register(call, to.number, true) ||
-      !p.is_register(call, a.number, true) || !p.value(call, b, true, &o.b)) {
-    return;
-  }
-  o.op = static_cast<isa::AluOp>(op);
-  o.dst = to.number;
-  o.a = a.number;
-  p.add(call, static_cast<uint32_t>(engine), in);
+  const Call call{at, "register_alu64"};
+  calculate(program_.get(), call, engine, &in, &in.operands.register_alu64, to, op, a, b);
 }
 
 void Kernel::register_load(Engine engine, Register to, const View& cell, Location at) {

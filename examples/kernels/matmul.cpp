@@ -13,30 +13,17 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "stages.h"
+
 namespace {
 
-constexpr int64_t kTile = 128;     // of the array: K and M
-constexpr int64_t kBank = 512;     // float32 of a bank of PSUM: N
 constexpr int64_t kBlockM = 2048;  // of c, with
 constexpr int64_t kBlockN = 1024;  // 64 KiB in each partition
 constexpr int64_t kBlockK = 512;   // of at and b, 24 KiB in float32, twice
-constexpr auto kFloat = kernel::DType::kFloat32;
-using kernel::View;
-
-// Rows of a matrix in tiles of 128: dst[row % 128, row / 128].
-void load_rows(kernel::Kernel& k, const View& dst, const View& rows) {
-  const int64_t columns = rows.size(1);
-  const int64_t whole = rows.size(0) / kTile;
-  const int64_t rest = rows.size(0) % kTile;
-  if (whole > 0) {
-    const View from = rows.slice(0, 0, whole * kTile).reshape({whole, kTile, columns});
-    k.load(dst.slice(1, 0, whole).slice(2, 0, columns), from.permute({1, 0, 2}));
-  }
-  if (rest > 0) {
-    k.load(dst.index(1, whole).slice(0, 0, rest).slice(1, 0, columns),
-           rows.slice(0, whole * kTile, rest));
-  }
-}
+using stages::kBank;
+using stages::kFloat;
+using stages::kTile;
+using stages::View;
 
 class Product {
  public:
@@ -53,8 +40,8 @@ class Product {
       const int64_t ks = std::min(kBlockK, k_size - first);
       const View w = stationary_.next();
       const View x = moving_.next();
-      load_rows(k_, w, at.slice(0, first, ks));
-      load_rows(k_, x, b.slice(0, first, ks));
+      stages::load_rows(k_, w, at.slice(0, first, ks));
+      stages::load_rows(k_, x, b.slice(0, first, ks));
       for (int64_t m = 0; m < c.size(0); m += kTile) {
         const int64_t ms = std::min(kTile, c.size(0) - m);
         for (int64_t n = 0; n < c.size(1); n += kBank) {

@@ -59,6 +59,13 @@ Signals used_signals(const neff::Subgraph& subgraph) {
   return used;
 }
 
+// Of a table of DGE's: where a tensor is. Returns where the next entry goes.
+uint8_t* store_entry(uint8_t* to, uint64_t address, uint64_t size) {
+  base::store<uint64_t>(to, address);
+  base::store<uint64_t>(to + 8, size);
+  return to + contract::dge::kEntryBytes;
+}
+
 }  // namespace
 
 base::Status Ring::create(const std::shared_ptr<Device>& device, const MemoryPlace& place) {
@@ -179,9 +186,7 @@ base::Status CoreProgram::write_tensor_table() {
   if (named != nullptr) store_entries(*named, bytes.data());
   uint8_t* at = bytes.data() + bytes.size() - rank_tables_.size() * contract::dge::kEntryBytes;
   for (const ProcessingRanks& table : rank_tables_) {
-    base::store<uint64_t>(at, table.memory.address());
-    base::store<uint64_t>(at + 8, table.bytes());
-    at += contract::dge::kEntryBytes;
+    at = store_entry(at, table.memory.address(), table.bytes());
   }
   return tensor_table_.write(0, bytes);
 }
@@ -197,9 +202,7 @@ void CoreProgram::store_entries(const neff::Variable& table, uint8_t* to) const 
   for (const uint32_t var_id : table.table_var_ids) {
     const neff::Variable* target = subgraph_.find_variable(var_id);
     const auto index = static_cast<size_t>(target - subgraph_.variables.data());
-    base::store<uint64_t>(to, variables_[index].base);
-    base::store<uint64_t>(to + 8, target->size);
-    to += contract::dge::kEntryBytes;
+    to = store_entry(to, variables_[index].base, target->size);
   }
 }
 

@@ -53,25 +53,26 @@ inline isa::SideOperand tensor_rows(uint16_t entry, isa::DataType type, uint32_t
               {{bytes, columns}, {bytes * static_cast<int32_t>(columns), rows}});
 }
 
-inline isa::Instruction memcpy_op(isa::DgeMode mode, isa::SideOperand dst, isa::SideOperand src) {
-  isa::Instruction i = op(isa::Opcode::kDmaMemcpy);
-  isa::DmaMemcpy& o = i.operands.dma_memcpy;
+// What transfers of any kind say.
+template <typename Transfer>
+Transfer& set_transfer(Transfer& o, isa::DgeMode mode, const isa::SideOperand& dst,
+                       const isa::SideOperand& src) {
   o.mode = mode;
   o.semaphore = kSemaphore;
   o.queue = kQueue;
   o.dst = dst;
   o.src = src;
+  return o;
+}
+inline isa::Instruction memcpy_op(isa::DgeMode mode, isa::SideOperand dst, isa::SideOperand src) {
+  isa::Instruction i = op(isa::Opcode::kDmaMemcpy);
+  set_transfer(i.operands.dma_memcpy, mode, dst, src);
   return i;
 }
 inline isa::Instruction indirect(isa::DgeDirection direction, isa::SideOperand dst,
                                  isa::SideOperand src, uint32_t index_byte, uint8_t rows) {
   isa::Instruction i = op(isa::Opcode::kDmaIndirect);
-  isa::DmaIndirect& o = i.operands.dma_indirect;
-  o.mode = isa::DgeMode::kSwdge;
-  o.semaphore = kSemaphore;
-  o.queue = kQueue;
-  o.dst = dst;
-  o.src = src;
+  isa::DmaIndirect& o = set_transfer(i.operands.dma_indirect, isa::DgeMode::kSwdge, dst, src);
   o.direction = direction;
   o.index = tensor(isa::DataType::kUint32, index_byte, 1);
   o.rows = rows;
@@ -79,12 +80,7 @@ inline isa::Instruction indirect(isa::DgeDirection direction, isa::SideOperand d
 }
 inline isa::Instruction transpose(isa::SideOperand dst, isa::SideOperand src) {
   isa::Instruction i = op(isa::Opcode::kDmaTranspose);
-  isa::DmaTranspose& o = i.operands.dma_transpose;
-  o.mode = isa::DgeMode::kHwdge;
-  o.semaphore = kSemaphore;
-  o.queue = kQueue;
-  o.dst = dst;
-  o.src = src;
+  set_transfer(i.operands.dma_transpose, isa::DgeMode::kHwdge, dst, src);
   return i;
 }
 

@@ -23,14 +23,8 @@ using namespace hw_test;  // NOLINT(google-build-using-namespace): the small ass
 
 class Executions : public ::testing::Test {
  protected:
-  static isa::Instruction long_copy(uint32_t to) {
-    return copy(tensor(DataType::kFloat32, to, 4096), tensor(DataType::kFloat32, 0, 4096), 128);
-  }
-  void start(contract::Engine e, std::vector<isa::Instruction> program) {
-    program.push_back(op(Opcode::kHalt));
-    bench_.put(e, contract::engine::kPc, 0);
-    bench_.load(e, program);
-    bench_.start(e);
+  void start(contract::Engine e, const std::vector<isa::Instruction>& program) {
+    bench_.start(e, program);
   }
   std::vector<ExecutionTotals> finish() {
     bench_.queue.run_all();

@@ -43,14 +43,8 @@ class Listener final : public hw::Tracer {
 
 class InstructionTraces : public ::testing::Test {
  protected:
-  static isa::Instruction long_copy(uint32_t to) {
-    return copy(tensor(DataType::kFloat32, to, 4096), tensor(DataType::kFloat32, 0, 4096), 128);
-  }
-  void start(contract::Engine e, std::vector<isa::Instruction> program) {
-    program.push_back(op(Opcode::kHalt));
-    bench_.put(e, contract::engine::kPc, 0);
-    bench_.load(e, program);
-    bench_.start(e);
+  void start(contract::Engine e, const std::vector<isa::Instruction>& program) {
+    bench_.start(e, program);
   }
   const InstructionEvent& event(contract::Engine e, size_t i) { return listener_.events[e].at(i); }
 

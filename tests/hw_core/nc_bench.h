@@ -61,6 +61,12 @@ inline isa::Instruction copy(isa::TensorOperand dst, isa::TensorOperand src, uin
   return i;
 }
 
+// Long enough to be told from what engines do besides.
+inline isa::Instruction long_copy(uint32_t to) {
+  return copy(tensor(isa::DataType::kFloat32, to, 4096), tensor(isa::DataType::kFloat32, 0, 4096),
+              128);
+}
+
 struct NcBench : CoreBench {
   static constexpr uint64_t kProgram = 0x100'0000;  // HBM 0
   static constexpr uint64_t kRing = 0x4000;         // host physical, notification ring of 1 KiB
@@ -116,6 +122,13 @@ struct NcBench : CoreBench {
         static_cast<uint32_t>(bytes.size() / isa::kRecordBytes));
   }
   void start(contract::Engine e) { put(e, contract::engine::kControl, 1); }
+  // Runs the program, and a HALT, from its beginning.
+  void start(contract::Engine e, std::vector<isa::Instruction> program) {
+    program.push_back(op(isa::Opcode::kHalt));
+    put(e, contract::engine::kPc, 0);
+    load(e, program);
+    start(e);
+  }
   contract::EngineStatus status(contract::Engine e) {
     return static_cast<contract::EngineStatus>(get(e, contract::engine::kStatus));
   }
