@@ -29,6 +29,7 @@ struct TimingParams {
   base::Ps dma_first_byte = base::ns(230);  // dma.first_byte_ns, M: from there to the first data
   base::Ps dma_write_ack = base::ns(280);   // dma.write_ack_ns, M: last byte to completion write
   base::Ps dma_buffer = base::ns(1);  // dma.packet_overhead_ns, M: per buffer beyond bytes / rate
+  base::Ps dma_buffer_least = 8500;   // dma.buffer_least_ns, M: of a buffer, however short
   // dma.burst_packets, A: reserved of a busy path at once, with the signal behind them.
   uint64_t dma_burst_packets = 2;
   // Descriptors that engines generate (spec/engine-isa.md 8.2, 8.3).

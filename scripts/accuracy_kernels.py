@@ -97,9 +97,9 @@ class Execution:
         return total
 
     def transfer(self, which, part):
-        """engine: its packets and its semaphore write; all: of all engines; lead: trigger to first
-        packet; tail: last data to the start of the ACTIVATE; whole: trigger to there. In ns. Data
-        is dma.first_byte_ns behind the engine that moves it."""
+        """packet: data of one engine; engine: with its semaphore write; all: data of all engines;
+        lead: trigger to first packet; tail: last data to the start of the ACTIVATE; whole: trigger
+        to there. In ns. Data is dma.first_byte_ns behind the engine that moves it."""
         activate = self.engine("act", "ACTIVATE")[0]
         mine = (lambda span: span[1] <= activate[0]) if which == "load" else (
             lambda span: span[0] >= activate[1])
@@ -109,10 +109,12 @@ class Execution:
         if part == "all":
             return last - first
         trigger = max(begin for begin, _ in self.engine("sp", "WRITE") if begin < first)
+        packets = statistics.median(own[-1][1] - own[0][0] for own in data)
+        if part == "packet":
+            return packets
         if part == "engine":
             signals = [list(filter(mine, own)) for own in self.packets("signal").values()]
-            signal = statistics.median(end - begin for own in signals for begin, end in own)
-            return statistics.median(own[-1][1] - own[0][0] for own in data) + signal
+            return packets + statistics.median(end - begin for own in signals for begin, end in own)
         return {"lead": first - trigger, "whole": activate[0] - trigger,
                 "tail": activate[0] - last - self.first_byte}[part]
 

@@ -19,6 +19,7 @@ hw::TimingParams timing_params(const config::Timing& timing) {
   params.dma_first_byte = timing.ps("dma.first_byte_ns");
   params.dma_write_ack = timing.ps("dma.write_ack_ns");
   params.dma_buffer = timing.ps("dma.packet_overhead_ns");
+  params.dma_buffer_least = timing.ps("dma.buffer_least_ns");
   params.dma_burst_packets = timing.integer("dma.burst_packets");
   params.dma_hwdge = timing.ps("dma.hwdge_ns");
   params.dma_swdge_start_cycles = timing.integer("dma.swdge_start_cycles");

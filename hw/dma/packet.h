@@ -99,6 +99,7 @@ struct Packet {
   uint32_t errors[2] = {};         // causes to raise per half when the packet starts
   uint32_t noted[2] = {};          // causes that are masked and do not stop the packet
   uint32_t generation[2] = {};     // of the halves of its queue
+  base::Ps work = 0;               // of its engine
   base::Ps read_latency = 0;
   base::Ps write_latency = 0;
 

@@ -242,12 +242,17 @@ uint64_t PacketAssembler::engine_bytes() const {
   return bytes;
 }
 
-// What the buffers take beyond their bytes. The rate of a transposition is that of its blocks.
-base::Ps PacketAssembler::buffer_time() const {
+// What the packet takes on its engine beyond `bytes`: for each of its buffers, which take a while
+// however short they are. The rate of a transposition is that of its blocks.
+base::Ps PacketAssembler::overhead(uint64_t bytes) const {
   const Packet& packet = packets_.candidate();
-  const uint32_t buffers = std::max(packet.sources, packet.destinations);
-  if (packet.scattered) return context_.timing.dma_scattered_buffer * buffers;
-  return packet.transpose ? 0 : context_.timing.dma_buffer * buffers;
+  const TimingParams& timing = context_.timing;
+  if (packet.transpose && !packet.scattered) return 0;
+  const uint32_t count = std::max(packet.sources, packet.destinations);
+  const base::Ps each = packet.scattered ? timing.dma_scattered_buffer : timing.dma_buffer;
+  const base::Ps least = timing.dma_buffer_least * count;
+  const base::Ps moved = engine_.rate().time_for(bytes);
+  return std::max(each * count, least > moved ? least - moved : 0);
 }
 
 // Charges what the buffers of a path occupy.
@@ -339,7 +344,10 @@ Assembly PacketAssembler::judge() {
   if (packet.partial) take_sources(0, packet.bytes);
   look_at(kS2m);
   look_at(kM2s);
-  context_.charges.add(engine_, engine_bytes(), buffer_time());
+  const uint64_t bytes = engine_bytes();
+  const base::Ps beyond = overhead(bytes);
+  packet.work = engine_.rate().time_for(bytes) + beyond;
+  context_.charges.add(engine_, bytes, beyond);
   if (packet.erroneous()) return Assembly::kError;
   if (packet.unanswered) return Assembly::kUnanswered;
   if (packet.outward) packet.signal = false;  // takes effect when those outside say so

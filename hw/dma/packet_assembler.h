@@ -86,7 +86,7 @@ class PacketAssembler {
   Space look(Buffer& b, Half h, SamePath& same);
   void charge(SamePath& same);
   uint64_t engine_bytes() const;
-  base::Ps buffer_time() const;
+  base::Ps overhead(uint64_t bytes) const;
 
   DmaContext& context_;
   BandwidthResource& engine_;

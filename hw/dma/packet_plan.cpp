@@ -75,14 +75,14 @@ void PacketPlan::place_burst(QueuePair& queue, base::Ps at) {
     end = std::max(end, c.resource->commit(at, c.bytes, c.extra, component_));
     c.resource->count_signals(c.signals);
   }
-  uint64_t bytes = 0;
-  for (const PlannedPacket& p : packets_) bytes += p.packet.bytes;
-  uint64_t done = 0;
+  base::Ps work = 0;
+  for (const PlannedPacket& p : packets_) work += p.packet.work;
+  base::Ps done = 0;
   base::Ps begin = at;
   for (PlannedPacket& p : packets_) {
-    done += p.packet.bytes;
+    done += p.packet.work;
     const auto part = static_cast<unsigned __int128>(end - at) * done;
-    place(p, queue, begin, done == bytes ? end : at + static_cast<base::Ps>(part / bytes));
+    place(p, queue, begin, done == work ? end : at + static_cast<base::Ps>(part / work));
     begin = p.end;
   }
 }

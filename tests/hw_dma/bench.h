@@ -114,9 +114,16 @@ struct RingPair {
   Ring tx, rx;
 };
 
+// Buffers of any length take their engine as long as their bytes.
+inline TimingParams by_bytes() {
+  TimingParams timing;
+  timing.dma_buffer_least = 0;
+  return timing;
+}
+
 struct BenchConfig {
   Gen gen = Gen::kV2;
-  TimingParams timing{};
+  TimingParams timing = by_bytes();
   Dma::Options options{};
 };
 

@@ -346,6 +346,7 @@ Outcome random_workload(uint32_t seed, bool coalesce, bool timing_only, uint32_t
   config.timing.hbm_stack = {rate() * (1 + pick(3)), 1000};
   config.timing.core_fabric = {rate(), 1000};
   config.timing.dma_buffer = aligned ? 0 : pick(2) * 1000;
+  config.timing.dma_buffer_least = aligned ? 0 : pick(2) * 8500;
   config.timing.dma_burst_packets = burst_packets;
   config.timing.dma_fetch = aligned ? 1'000'000 : 1 + pick(3) * 385'000;
   const base::Ps grid = aligned ? 1'000'000 : 1;  // of software's actions

@@ -21,6 +21,26 @@ TEST(Signals, SemaphoreAfterTheData) {
   EXPECT_EQ(b.counters.register_writes, 1u);
 }
 
+// The engine is not through with a short buffer before its least time.
+TEST(Signals, ShortBuffersTakeAsLongAsTheLeast) {
+  BenchConfig config;
+  config.timing.dma_buffer_least = 8500;
+  DmaBench b(config);
+  auto p = b.setup(0, 0);
+  for (int i = 0; i < 2; ++i) b.copy(p, b.hbm(0, kC), b.map().nc_semaphores(0) + 0x1000, 4);
+  b.copy(p, b.hbm(0, kA), b.hbm(0, kB), 1000);
+  b.copy(p, b.hbm(0, kC), b.map().nc_semaphores(0) + 0x1000, 4);
+  b.doorbell(p, 4, 4);
+  b.run();
+  ASSERT_EQ(b.recorder.stores.size(), 3u);
+  const base::Ps first = b.recorder.stores[0].time;
+  EXPECT_EQ(first, 770'000u + 8500 + 510'000);
+  EXPECT_EQ(b.recorder.stores[1].time, first + 8500);
+  const base::Ps data = 1000 + b.timing.dma_engine.time_for(1000);
+  EXPECT_NEAR(static_cast<double>(b.recorder.stores[2].time - first),
+              static_cast<double>(2 * 8500 + data), 1);  // of a sum of fractions
+}
+
 TEST(Signals, TheValueIsReadWhenThePacketEnds) {
   DmaBench b;
   auto p = b.setup(0, 0);

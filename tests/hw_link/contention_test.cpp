@@ -44,10 +44,10 @@ base::Ps base_time(const NetBench& b, base::Rate rate, uint64_t bytes, base::Ps 
   return t.dma_fetch + rate.time_for(bytes) + t.dma_first_byte + t.dma_write_ack + 2 * one_way;
 }
 
-// To the signal that follows on an idle way: as long as the DMA engine takes for its 4 bytes.
+// To the signal that follows on an idle way: as long as the DMA engine takes for any packet.
 base::Ps expected(const NetBench& b, base::Rate rate, uint64_t bytes, base::Ps one_way) {
   const TimingParams& t = b.params.timing;
-  return base_time(b, rate, bytes, one_way) + t.dma_buffer + t.dma_engine.time_for(4);
+  return base_time(b, rate, bytes, one_way) + t.dma_buffer_least;
 }
 
 TEST(Contention, TwoTransfersOverOneLinkTakeTwiceAsLong) {

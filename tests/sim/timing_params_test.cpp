@@ -32,6 +32,7 @@ TEST(TimingParams, DefaultsAreThoseOfTrn1) {
   EXPECT_EQ(file.dma_first_byte, built_in.dma_first_byte);
   EXPECT_EQ(file.dma_write_ack, built_in.dma_write_ack);
   EXPECT_EQ(file.dma_buffer, built_in.dma_buffer);
+  EXPECT_EQ(file.dma_buffer_least, built_in.dma_buffer_least);
   EXPECT_EQ(file.dma_burst_packets, built_in.dma_burst_packets);
   EXPECT_EQ(file.dma_hwdge, built_in.dma_hwdge);
   EXPECT_EQ(file.dma_swdge_start_cycles, built_in.dma_swdge_start_cycles);
