@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "driver/kernel/pod.h"
 #include "driver/qemu/front_end.h"
 #include "sim/hardware.h"
 #include "sim/timing_params.h"
@@ -25,6 +26,9 @@ using Clock = std::chrono::steady_clock;
 // devices do, only how often somebody looks for hosts.
 constexpr std::chrono::microseconds kPatience{50};
 constexpr base::Ps kShortest = base::us(1);
+// How long a machine at rest looks for hosts before it sleeps. A driver comes back within it (polls
+// of a register, one copy after the other), and waking a sleeper costs each time 20 to 100 us.
+constexpr std::chrono::microseconds kAlert{100};
 
 }  // namespace
 
@@ -36,6 +40,7 @@ struct AttachedMachine::Parts {
   base::Status build();
   bool run_slice();
   base::Status serve_ready(std::vector<FrontEnd*>& hosts, bool wait, bool& served);
+  base::Status poll_hosts(bool wait);
 
   Params params;
   base::Log log;
@@ -45,6 +50,7 @@ struct AttachedMachine::Parts {
   base::Ps slice = 0;       // at most
   base::Ps next_slice = 0;  // as much of it as fits into kPatience
   base::Ps active = 0;
+  Clock::time_point last_served;
 };
 
 base::Status AttachedMachine::Parts::build() {
@@ -62,6 +68,9 @@ base::Status AttachedMachine::Parts::build() {
   hardware_params.check = params.check;
   hardware_params.revision = params.revision;
   hardware_params.bars = params.bars;
+  const driver::PlatformType type = driver::platform_type(params.product);
+  hardware_params.standard_hosts =
+      type != driver::PlatformType::kPds && type != driver::PlatformType::kMax;
   hardware_params.coalesce = false;  // a host that reads a register would wait for all of it
   try {
     auto built = build_hardware(hardware_params);
@@ -97,6 +106,17 @@ bool AttachedMachine::Parts::run_slice() {
   return rest;
 }
 
+// polled[i].revents. A host that is there at once is found by the first call.
+base::Status AttachedMachine::Parts::poll_hosts(bool wait) {
+  int timeout = 0;
+  for (;;) {
+    const int ready = ::poll(polled.data(), polled.size(), timeout);
+    if (ready > 0 || (ready == 0 && !wait)) return {};
+    if (ready < 0 && errno != EINTR) return base::errno_error("machine", "poll");
+    if (wait && Clock::now() - last_served > kAlert) timeout = -1;
+  }
+}
+
 // Waits for hosts, if asked to, and serves those that sent something; those that are gone leave the
 // list.
 base::Status AttachedMachine::Parts::serve_ready(std::vector<FrontEnd*>& hosts, bool wait,
@@ -104,9 +124,7 @@ base::Status AttachedMachine::Parts::serve_ready(std::vector<FrontEnd*>& hosts, 
   served = false;
   polled.assign(1, {stop_event.get(), POLLIN, 0});
   for (const FrontEnd* host : hosts) polled.push_back({host->poll_fd(), POLLIN, 0});
-  while (::poll(polled.data(), polled.size(), wait ? -1 : 0) < 0) {
-    if (errno != EINTR) return base::errno_error("machine", "poll");
-  }
+  if (base::Status looked = poll_hosts(wait); !looked) return looked;
   size_t kept = 0;
   for (size_t i = 0; i < hosts.size(); ++i) {
     FrontEnd* host = hosts[i];
@@ -118,6 +136,7 @@ base::Status AttachedMachine::Parts::serve_ready(std::vector<FrontEnd*>& hosts, 
     }
     hosts[kept++] = host;
   }
+  if (served) last_served = Clock::now();
   hosts.resize(kept);
   return {};
 }

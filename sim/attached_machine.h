@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "arch/config/platform.h"
@@ -36,6 +37,9 @@ class AttachedMachine {
     pcie::BarLayout bars = pcie::BarLayout::kFull;
     // Where the DMA of each chip goes, by chip; they must outlive the machine.
     std::vector<pcie::HostMemory*> host_memory = {};
+    // What the guest's firmware calls its product (SMBIOS type 1). Drivers number devices by it
+    // (spec/hw-registers.md 1.5); empty is a name that they do not know, as those of QEMU.
+    std::string product = {};
     bool timing_only = false;
     bool check = false;  // docs/checks.md
     base::TraceSink* trace = nullptr;

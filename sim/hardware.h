@@ -63,8 +63,9 @@ struct HardwareParams {
   std::vector<pcie::HostMemory*> chip_memory = {};  // one per chip, in place of host_memory
   uint8_t revision = 0;                             // PCI revision id (spec/hw-registers.md 1.2)
   pcie::BarLayout bars = pcie::BarLayout::kFull;
-  bool coalesce = true;  // many packets as one event where nobody can tell
-  std::string vcd = {};  // signals that match a pattern go to this file (hw/machine/watch.h)
+  bool standard_hosts = false;  // drivers do not know their names (sim/machine_params.h)
+  bool coalesce = true;         // many packets as one event where nobody can tell
+  std::string vcd = {};         // signals that match a pattern go to this file (hw/machine/watch.h)
   std::vector<std::string> watch = {};
   // Where runtimes say which lines of source their programs come from, and whether reports have
   // profiles (sim/source_lines.h, sim/profile.h).

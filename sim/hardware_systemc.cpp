@@ -290,7 +290,8 @@ class SystemcHardware final : public Hardware {
 
 base::Result<std::unique_ptr<Hardware>> build_hardware(const HardwareParams& params) {
   const config::Platform& platform = params.platform;
-  hw::MachineParams machine = machine_params(platform, params.timing, params.host_memory);
+  const HostKind hosts = params.standard_hosts ? HostKind::kStandard : HostKind::kOfPlatform;
+  hw::MachineParams machine = machine_params(platform, params.timing, params.host_memory, hosts);
   for (size_t chip = 0; chip < params.chip_memory.size() && chip < machine.chips.size(); ++chip) {
     machine.chips[chip].host = params.chip_memory[chip];
   }

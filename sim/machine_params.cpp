@@ -155,7 +155,8 @@ void connect(const config::Platform& platform, const config::Timing& timing,
 }  // namespace
 
 hw::MachineParams machine_params(const config::Platform& platform, const config::Timing& timing,
-                                 const std::vector<pcie::HostMemory*>& host_memory) {
+                                 const std::vector<pcie::HostMemory*>& host_memory,
+                                 HostKind hosts) {
   hw::MachineParams params;
   params.timing = timing_params(timing);
   if (!platform.blocks.empty()) params.block_grid = timing.ps("time.block_grid_us");
@@ -173,8 +174,10 @@ hw::MachineParams machine_params(const config::Platform& platform, const config:
       each.server_rack = server_rack(chip.node);
       each.reservation = kReservation;
     }
-    // Drivers of hosts that are told their place take the id as it is (spec/hw-registers.md 1.5).
-    each.routing_id = place ? chip.local_id : routing_id(each.device_id, chip.local_id);
+    // Drivers of hosts that are told their place take the id as it is (spec/hw-registers.md 1.5),
+    // if they know the host's name.
+    const bool plain = place && hosts == HostKind::kOfPlatform;
+    each.routing_id = plain ? chip.local_id : routing_id(each.device_id, chip.local_id);
     each.host = chip.node < host_memory.size() ? host_memory[chip.node] : nullptr;
     connect_windows(platform, chip, each);
   }

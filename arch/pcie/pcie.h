@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/span.h"
@@ -39,6 +40,12 @@ struct BarMapping {
   bool writable = false;  // false: loads hit memory, stores must go through bar_write
 };
 
+// A stretch of a BAR.
+struct BarArea {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+};
+
 // One PCIe function. All calls are made from the kernel thread of the machine, take no simulated
 // time and have their effect before they return (posted writes are never reordered or delayed).
 class Device {
@@ -60,6 +67,9 @@ class Device {
   virtual void reset() = 0;
   // Fails with Fault::kUnsupported where a window has no plain memory behind it.
   virtual base::Result<BarMapping> bar_map(int bar, uint64_t offset, uint64_t length) = 0;
+  // What one file lies behind, everywhere at the same distance from its place in the BAR: bar_map()
+  // of the first page says which file. Ascending, whole pages, writable; empty where there is none.
+  virtual std::vector<BarArea> bar_areas(int /*bar*/) const { return {}; }
 
   uint32_t read32(int bar, uint64_t offset) {
     uint8_t bytes[4] = {};

@@ -15,6 +15,11 @@
 
 namespace driver::qemu::vfio {
 
+// What to do about memory that came without a file.
+constexpr const char* kShareHint =
+    "the device could not reach it while a processor of the guest waits for a register; give "
+    "QEMU's memory backend share=on";
+
 // Asks the client for its memory; false when it refuses or does not answer.
 class DmaMessenger {
  public:

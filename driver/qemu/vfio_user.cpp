@@ -33,7 +33,7 @@ VfioUser::VfioUser(pcie::Device& device, vfio::ClientMemory& memory, base::Uniqu
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   memory_.set_messenger(this);
   epoll_event event{};
-  event.events = EPOLLIN;
+  event.events = watched_ = EPOLLIN;
   if (!epoll_.valid() || !wake_.valid() ||
       ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0 ||
       ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, stream_.fd(), &event) != 0) {
@@ -87,21 +87,27 @@ void VfioUser::watch() {
   const bool may_take = stream_.pending() < kMaxPending;
   epoll_event event{};
   event.events = (may_take ? EPOLLIN : 0u) | (stream_.pending() > 0 ? EPOLLOUT : 0u);
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, stream_.fd(), &event);
-  uint64_t count = 1;
-  if (may_take && !deferred_.empty()) {
-    [[maybe_unused]] const auto n = ::write(wake_.get(), &count, sizeof count);
-  } else {
-    [[maybe_unused]] const auto n = ::read(wake_.get(), &count, sizeof count);
+  // A guest that polls a register is served so often that calls which change nothing would show.
+  if (event.events != watched_ &&
+      ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, stream_.fd(), &event) == 0) {
+    watched_ = event.events;
   }
+  set_wake(may_take && !deferred_.empty());
+}
+
+void VfioUser::set_wake(bool on) {
+  if (on == awake_) return;
+  uint64_t count = 1;
+  const auto n =
+      on ? ::write(wake_.get(), &count, sizeof count) : ::read(wake_.get(), &count, sizeof count);
+  if (n == sizeof count) awake_ = on;
 }
 
 // From here on the client's memory is out of reach and serve() tells of the end.
 void VfioUser::give_up(base::Error why) {
   if (!broken_.ok()) return;
   broken_ = std::move(why);
-  const uint64_t count = 1;
-  [[maybe_unused]] const auto n = ::write(wake_.get(), &count, sizeof count);
+  set_wake(true);
 }
 
 base::Status VfioUser::handle(Message message) {
@@ -126,18 +132,18 @@ base::Status VfioUser::handle(Message message) {
     reply.bytes.resize(std::max(reply.bytes.size(), sizeof(Header)));
     stream_.send(header, std::move(reply.bytes), std::move(reply.fd));
   }
-  if (!reply.close) return {};
-  // The client should learn why; if it does not listen, it will not.
+  if (reply.farewell.empty()) return {};
+  // The client should learn of it; if it does not listen, it will not.
   if (base::Status sent = stream_.flush(); !sent) return sent;
   return base::Error{base::Fault::kUsage, EPROTO, "vfio-user",
-                     "no agreement on a version; the connection ends"};
+                     reply.farewell + "; the connection ends"};
 }
 
 VfioUser::Reply VfioUser::dispatch(Message& message) {
   const auto command = static_cast<vfio::Command>(message.header.command);
   if (!negotiated_ && command != vfio::Command::kVersion) {
     Reply reply = error(EINVAL);
-    reply.close = true;
+    reply.farewell = "no agreement on a version";
     return reply;
   }
   constexpr uint32_t kKnownFlags = vfio::kFlagType | vfio::kFlagNoReply;

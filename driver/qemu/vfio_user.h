@@ -4,18 +4,20 @@
 //
 // Complete: version 0.1 with write_multiple, DMA mapping with and without files, device, region and
 // interrupt information, region access, reset. The device has no interrupts
-// (spec/hw-registers.md 1.4), so types of them are listed with a count of 0. HBM 0 can be mapped
-// through BAR4 where its file holds the start of the BAR. Refused with ENOTSUP: device features,
+// (spec/hw-registers.md 1.4), so types of them are listed with a count of 0. HBM can be mapped
+// through BAR4. Refused with ENOTSUP: device features,
 // migration, dirty pages. Fields that a request must leave zero but only the reply defines are not
 // looked at.
 //
 // Nothing of the client is trusted: sizes, counts, offsets and flags are checked before use, an
 // answer that it does not fetch stops its own commands only, and a DMA through messages waits
-// for it a bounded time, after which it is dropped.
+// for it a bounded time, after which it is dropped. A client whose main memory only messages reach
+// is refused: QEMU cannot answer one while a processor of its guest waits for a register.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <string>
 #include <vector>
 
 #include "arch/pcie/pcie.h"
@@ -37,6 +39,8 @@ class VfioUser final : public FrontEnd, private vfio::DmaMessenger {
 
   int poll_fd() const override { return epoll_.get(); }
   base::Result<bool> serve() override;
+  // The client has spoken, and in a version that both know.
+  bool negotiated() const { return negotiated_; }
 
  private:
   using Message = vfio::Message;
@@ -44,7 +48,7 @@ class VfioUser final : public FrontEnd, private vfio::DmaMessenger {
     uint32_t error = 0;          // errno: the reply is a header only
     std::vector<uint8_t> bytes;  // begins with room for the header
     base::UniqueFd fd;
-    bool close = false;  // the client must go after this
+    std::string farewell;  // not empty: the client must go after this, and why
   };
   using Handler = Reply (VfioUser::*)(Message&);
   struct Entry {
@@ -66,6 +70,7 @@ class VfioUser final : public FrontEnd, private vfio::DmaMessenger {
   base::Status handle(Message message);
   Reply dispatch(Message& message);
   void watch();
+  void set_wake(bool on);
 
   Reply version(Message& message);
   Reply dma_map(Message& message);
@@ -81,7 +86,8 @@ class VfioUser final : public FrontEnd, private vfio::DmaMessenger {
   Reply device_reset(Message& message);
 
   uint64_t region_size(uint32_t region) const;
-  base::UniqueFd mappable(uint32_t region, vfio::RegionInfo& info, vfio::SparseMmap& area);
+  base::UniqueFd mappable(uint32_t region, vfio::RegionInfo& info,
+                          std::vector<vfio::SparseArea>& areas);
   bool accessible(const vfio::RegionAccess& access, uint64_t count_limit) const;
   void read_region(const vfio::RegionAccess& access, uint8_t* to);
   void write_region(const vfio::RegionAccess& access, const uint8_t* from);
@@ -100,6 +106,8 @@ class VfioUser final : public FrontEnd, private vfio::DmaMessenger {
   vfio::MessageStream stream_;
   base::UniqueFd epoll_;
   base::UniqueFd wake_;  // readable while commands wait in here
+  uint32_t watched_;     // what epoll_ was asked to watch the socket for
+  bool awake_ = false;   // wake_ is readable
   bool negotiated_ = false;
   bool write_multiple_ = false;
   uint32_t max_transfer_ = vfio::kDefaultMaxTransfer;

@@ -1,11 +1,12 @@
 // The commands of vfio-user, client to server. Each names its section of the protocol document.
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "driver/qemu/vfio_user.h"
 #include "driver/qemu/vfio_user_version.h"
@@ -31,7 +32,13 @@ const VfioUser::Entry VfioUser::kCommands[] = {
 
 namespace {
 
-constexpr int kHbmBar = 4;  // spec/hw-registers.md 1.3
+// What comes without a file also when all is well: ROMs, the memory of adapters, BARs of vfio-user
+// devices that can be mapped. Only main memory of a PC has 640 KiB from 0 on.
+constexpr uint64_t kConventional = 640ull << 10;
+
+bool is_main_memory(const vfio::DmaRange& range) {
+  return range.writable && range.address == 0 && range.size >= kConventional;
+}
 
 uint32_t errno_of(const base::Error& error) {
   if (error.code != 0) return static_cast<uint32_t>(error.code);
@@ -63,7 +70,7 @@ VfioUser::Reply VfioUser::version(Message& message) {
   const auto agreed = vfio::negotiate(message.payload);
   if (!agreed) {
     Reply reply = error(errno_of(agreed.error()));
-    reply.close = true;
+    reply.farewell = "no agreement on a version";
     return reply;
   }
   negotiated_ = true;
@@ -86,6 +93,12 @@ VfioUser::Reply VfioUser::dma_map(Message& message) {
   if ((asked.flags & ~(vfio::kDmaReadable | vfio::kDmaWritable)) != 0) return error(EINVAL);
   const vfio::DmaRange range{asked.address, asked.size, (asked.flags & vfio::kDmaReadable) != 0,
                              (asked.flags & vfio::kDmaWritable) != 0};
+  if (message.fds.empty() && is_main_memory(range)) {
+    Reply reply = error(EINVAL);
+    reply.farewell = "guest memory of " + std::to_string(range.size) + " bytes at " +
+                     std::to_string(range.address) + " comes without a file: " + vfio::kShareHint;
+    return reply;
+  }
   const base::Status mapped =
       message.fds.empty() ? memory_.map(range)
                           : memory_.map(range, std::move(message.fds.front()), asked.offset);
@@ -136,36 +149,45 @@ VfioUser::Reply VfioUser::region_info(Message& message) {
   info.index = asked.index;
   info.size = region_size(asked.index);
   if (info.size != 0) info.flags = vfio::kRegionReadable | vfio::kRegionWritable;
-  vfio::SparseMmap area;
-  base::UniqueFd file = mappable(asked.index, info, area);
+  std::vector<vfio::SparseArea> areas;
+  base::UniqueFd file = mappable(asked.index, info, areas);
   if (!file.valid()) return reply_with(info);
+  vfio::SparseMmap sparse;
+  sparse.nr_areas = static_cast<uint32_t>(areas.size());
+  const auto needed = static_cast<uint32_t>(sizeof sparse + areas.size() * sizeof areas[0]);
   // A client that has no room for the capability is told how much it needs. QEMU asks so first, and
   // refuses an offset that lies in the structure itself also then.
-  info.argsz = sizeof info + sizeof area;
+  info.argsz = static_cast<uint32_t>(sizeof info) + needed;
   info.flags |= vfio::kRegionCaps;
   info.cap_offset = sizeof info;
   if (asked.argsz < info.argsz) return reply_with(info);
   info.flags |= vfio::kRegionMmap;
   Reply reply = reply_with(info);
-  const size_t at = reply.bytes.size();
-  reply.bytes.resize(at + sizeof area);
-  base::store(reply.bytes.data() + at, area);
+  size_t at = reply.bytes.size();
+  reply.bytes.resize(at + needed);
+  base::store(reply.bytes.data() + at, sparse);
+  at += sizeof sparse;
+  for (const vfio::SparseArea& area : areas) {
+    base::store(reply.bytes.data() + at, area);
+    at += sizeof area;
+  }
   reply.fd = std::move(file);
   return reply;
 }
 
-// The file behind the start of a BAR, which for HBM is the first stack's; the protocol has room for
-// one file per region. Not valid where there is none.
-base::UniqueFd VfioUser::mappable(uint32_t region, vfio::RegionInfo& info, vfio::SparseMmap& area) {
-  if (region != kHbmBar || info.size < vfio::kPageSize) return {};
-  const auto start = device_.bar_map(kHbmBar, 0, vfio::kPageSize);
-  if (!start || start->fd < 0 || !start->writable) return {};
-  struct stat file {};
-  if (::fstat(start->fd, &file) != 0) return {};
-  const auto behind = static_cast<uint64_t>(file.st_size) - start->fd_offset;
-  area.size = std::min(info.size, behind) / vfio::kPageSize * vfio::kPageSize;
-  if (!device_.bar_map(kHbmBar, 0, area.size)) return {};
-  info.offset = start->fd_offset;
+// The file behind a BAR, and where it is; the protocol has room for one file per region. Not valid
+// where there is none.
+base::UniqueFd VfioUser::mappable(uint32_t region, vfio::RegionInfo& info,
+                                  std::vector<vfio::SparseArea>& areas) {
+  if (region >= vfio::kBars || info.size == 0) return {};
+  for (const pcie::BarArea& area : device_.bar_areas(static_cast<int>(region))) {
+    areas.push_back({area.offset, area.length});
+  }
+  if (areas.empty()) return {};
+  const uint64_t first = areas.front().offset;
+  const auto start = device_.bar_map(static_cast<int>(region), first, vfio::kPageSize);
+  if (!start || start->fd < 0 || !start->writable || start->fd_offset < first) return {};
+  info.offset = start->fd_offset - first;
   return base::UniqueFd(::fcntl(start->fd, F_DUPFD_CLOEXEC, 0));
 }
 
@@ -178,10 +200,14 @@ VfioUser::Reply VfioUser::region_io_fds(Message& message) {
   return reply_with(vfio::IndexInfo{sizeof asked, 0, asked.index, 0});
 }
 
-// "VFIO_USER_DEVICE_GET_IRQ_INFO": spec/hw-registers.md 1.4, none of any type.
+// "VFIO_USER_DEVICE_GET_IRQ_INFO": spec/hw-registers.md 1.4, none of any type. That of errors is
+// refused, as the kernel's VFIO does where a function has none: QEMU warns of a count of 0.
 VfioUser::Reply VfioUser::irq_info(Message& message) {
   const auto asked = base::load<vfio::IndexInfo>(message.payload.data());
-  if (asked.argsz < sizeof asked || asked.index >= vfio::kIrqs) return error(EINVAL);
+  if (asked.argsz < sizeof asked || asked.index >= vfio::kIrqs ||
+      asked.index == vfio::kIrqOfErrors) {
+    return error(EINVAL);
+  }
   return reply_with(vfio::IndexInfo{sizeof asked, 0, asked.index, 0});
 }
 

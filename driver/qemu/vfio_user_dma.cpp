@@ -2,11 +2,11 @@
 // vfio-user document, on the client's own socket. The machine waits for the answer in wall time,
 // since a device's access to memory is one step of it; commands that arrive meanwhile are kept.
 #include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <string>
 #include <utility>
 
 #include "driver/qemu/vfio_user.h"
@@ -90,7 +90,10 @@ bool VfioUser::wait_for_reply(vfio::Command command, uint16_t id, Message& reply
     }
     const auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0) {
-      give_up({base::Fault::kIo, ETIMEDOUT, "vfio-user", "the client does not answer a DMA"});
+      std::string why = "the client does not answer a DMA";
+      // It waits itself, for an answer that comes after this one.
+      if (!deferred_.empty()) why += std::string(" to memory without a file: ") + vfio::kShareHint;
+      give_up({base::Fault::kIo, ETIMEDOUT, "vfio-user", std::move(why)});
       return false;
     }
     const auto events = static_cast<short>(POLLIN | (stream_.pending() > 0 ? POLLOUT : 0));
@@ -117,8 +120,7 @@ bool VfioUser::take_reply(Message& message, vfio::Command command, uint16_t id, 
     give_up({base::Fault::kUsage, EPROTO, "vfio-user", "too many commands before a DMA's answer"});
     return false;
   }
-  const uint64_t count = 1;
-  [[maybe_unused]] const auto n = ::write(wake_.get(), &count, sizeof count);
+  set_wake(true);
   return false;
 }
 

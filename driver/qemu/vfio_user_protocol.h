@@ -113,17 +113,20 @@ constexpr uint32_t kRegionWritable = 1u << 1;
 constexpr uint32_t kRegionMmap = 1u << 2;
 constexpr uint32_t kRegionCaps = 1u << 3;
 
-// "VFIO region capabilities": header and one area of the sparse mmap capability.
+// "VFIO region capabilities": header of the sparse mmap capability; areas follow.
 struct SparseMmap {
   uint16_t id = 1;  // VFIO_REGION_INFO_CAP_SPARSE_MMAP
   uint16_t version = 1;
   uint32_t next = 0;
-  uint32_t nr_areas = 1;
+  uint32_t nr_areas = 0;
   uint32_t reserved = 0;
-  uint64_t offset = 0;
+};
+static_assert(sizeof(SparseMmap) == 16);
+struct SparseArea {
+  uint64_t offset = 0;  // in the region, and from RegionInfo::offset in the file
   uint64_t size = 0;
 };
-static_assert(sizeof(SparseMmap) == 32);
+static_assert(sizeof(SparseArea) == 16);
 
 // <linux/vfio.h>: regions of a PCI device
 constexpr uint32_t kBars = 6;  // regions 0 to 5
@@ -133,6 +136,7 @@ constexpr uint32_t kRegionVga = 8;
 constexpr uint32_t kRegions = 9;
 // <linux/vfio.h>: INTx, MSI, MSI-X, error, request
 constexpr uint32_t kIrqs = 5;
+constexpr uint32_t kIrqOfErrors = 3;  // VFIO_PCI_ERR_IRQ_INDEX
 
 // PCI Express Base Specification: extended configuration space of a function
 constexpr uint64_t kConfigBytes = 4096;

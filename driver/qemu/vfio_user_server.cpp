@@ -124,18 +124,23 @@ void VfioUserServer::accept() {
       client.reset(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       client.reset();
       spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-      trouble({base::Fault::kResource, EMFILE, params_.path, "no descriptors left for a client"});
+      trouble({base::Fault::kResource, EMFILE, "vfio-user", "no descriptors left for a client"});
       return;
     }
     if (session_) {
-      // It may have left a moment ago; then the next one is welcome.
+      // It may have left a moment ago; then the next one is welcome. One that has not said a word
+      // does not keep others away.
       const auto served = session_->serve();
-      if (served && *served) {
-        trouble({base::Fault::kUsage, EBUSY, params_.path,
+      if (served && *served && session_->negotiated()) {
+        trouble({base::Fault::kUsage, EBUSY, "vfio-user",
                  "another client is attached; one was turned away"});
         continue;
       }
       if (!served) trouble(served.error());
+      if (served && *served) {
+        trouble({base::Fault::kUsage, EBUSY, "vfio-user",
+                 "a silent client had to go, for another one has come"});
+      }
       end_session();
     }
     session_ = std::make_unique<VfioUser>(params_.device, params_.memory, std::move(client));

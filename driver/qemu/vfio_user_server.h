@@ -1,7 +1,7 @@
-// A Unix socket at which clients of one device arrive, one at a time. While a client is there,
-// others are turned away. When it leaves, or breaks the protocol, its memory is out of reach at
-// once, the device gets a conventional reset (its host is gone; HBM keeps its content), and the
-// next client may come.
+// A Unix socket at which clients of one device arrive, one at a time. While a client is there that
+// has spoken, others are turned away; one that is silent makes room. When a client leaves, or
+// breaks the protocol, its memory is out of reach at once, the device gets a conventional reset
+// (its host is gone; HBM keeps its content), and the next client may come.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ class VfioUserServer final : public FrontEnd {
     std::string path;
     pcie::Device& device;
     vfio::ClientMemory& memory;  // host memory of that device
-    // Why a client was dropped or turned away.
+    // Why a client was dropped or turned away. Without the path, which the receiver knows.
     std::function<void(const base::Error&)> on_trouble;
   };
   // Replaces a socket that nobody listens on; anything else at the path is an error. The socket

@@ -23,9 +23,17 @@ Fabric::Fabric(const Params& params, const TimingParams& timing, AccessLog& log)
       pcie_up_(params.name + ".pcie.up", timing.pcie),
       pcie_down_(params.name + ".pcie.down", timing.pcie) {
   const AddressMap& map = params_.map;
+  // All stacks in one file, laid out as BAR4 shows them, so that a client maps the BAR from it.
+  // What the BAR has no room for is behind.
+  const uint64_t pitch = params_.hbm_pitch != 0 ? params_.hbm_pitch : map.bar4_stride();
+  const uint64_t inside = std::min(pitch, map.hbm_size());
+  const uint64_t outside = map.hbm_size() - inside;
+  const auto file =
+      std::make_shared<MemoryFile>(params_.name + ".hbm", map.hbms() * (pitch + outside));
   for (uint32_t h = 0; h < map.hbms(); ++h) {
     const std::string name = params_.name + ".hbm" + std::to_string(h);
-    hbm_.push_back(std::make_unique<Memory>(name, map.hbm_size(), Memory::Backing::kShared));
+    const FilePlace place{h * pitch, inside, map.hbms() * pitch + h * outside};
+    hbm_.push_back(std::make_unique<Memory>(file, place, name, map.hbm_size()));
     hbm_time_.push_back(std::make_unique<BandwidthResource>(name, timing.hbm_stack));
   }
   for (uint32_t n = 0; n < map.ncs(); ++n) {

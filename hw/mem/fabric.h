@@ -89,7 +89,8 @@ class Fabric {
   struct Params {
     std::string name = "chip";  // prefix of resource and memory names
     contract::AddressMap map;
-    uint32_t chip = 0;  // platform-wide number
+    uint32_t chip = 0;       // platform-wide number
+    uint64_t hbm_pitch = 0;  // of the stacks in their file; 0: as in BAR4
   };
   static constexpr uint32_t kNoDomain = ~0u;
   static constexpr uint32_t kDomainsPerDie = 2;  // v3, v4

@@ -33,14 +33,39 @@ Memory::~Memory() {
   if (data_ != nullptr) ::munmap(data_ - kGuard, size_ + 2 * kGuard);
 }
 
-bool Memory::open_fd() {
-  if (fd_.valid()) return true;
-  auto fd = base::make_memfd(name_.c_str(), size_);
-  if (!fd) {
-    status_ = fd.error();
-    return false;
+base::Result<int> MemoryFile::fd() {
+  if (!fd_.valid()) {
+    auto made = base::make_memfd(name_.c_str(), size_);
+    if (!made) return made.error();
+    fd_ = std::move(*made);
   }
-  fd_ = std::move(*fd);
+  return fd_.get();
+}
+
+bool Memory::open_fd() {
+  const auto fd = file_->fd();
+  if (!fd) status_ = fd.error();
+  return fd.ok();
+}
+
+Memory::InFile Memory::in_file(uint64_t offset) const {
+  if (offset < place_.split) {
+    return {place_.first + offset, std::min(place_.split, size_) - offset};
+  }
+  return {place_.rest + (offset - place_.split), size_ - offset};
+}
+
+// In place of whatever is mapped at [at, at + size).
+bool Memory::map_file(uint8_t* at) {
+  for (uint64_t done = 0; done < size_;) {
+    const InFile piece = in_file(done);
+    if (::mmap(at + done, piece.length, PROT_READ | PROT_WRITE,
+               MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file_->number(),
+               static_cast<off_t>(piece.offset)) == MAP_FAILED) {
+      return false;
+    }
+    done += piece.length;
+  }
   return true;
 }
 
@@ -53,15 +78,16 @@ bool Memory::open() {
   void* room = ::mmap(nullptr, size_ + 2 * kGuard, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) return refuse();
-  const int kind = backing_ == Backing::kShared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
-  void* at = ::mmap(static_cast<uint8_t*>(room) + kGuard, size_, PROT_READ | PROT_WRITE,
-                    kind | MAP_FIXED | MAP_NORESERVE, fd_.get(), 0);
-  if (at == MAP_FAILED) {
+  uint8_t* at = static_cast<uint8_t*>(room) + kGuard;
+  const bool mapped = backing_ == Backing::kShared
+                          ? map_file(at)
+                          : ::mprotect(at, size_, PROT_READ | PROT_WRITE) == 0;
+  if (!mapped) {
     refuse();
     ::munmap(room, size_ + 2 * kGuard);
     return false;
   }
-  data_ = static_cast<uint8_t*>(at);
+  data_ = at;
   return true;
 }
 
@@ -69,7 +95,7 @@ base::Result<int> Memory::fd() {
   if (!open_fd()) return status_.error();
   if (backing_ == Backing::kPrivate && data_ != nullptr && !move_to_file()) return status_.error();
   backing_ = Backing::kShared;
-  return fd_.get();
+  return file_->number();
 }
 
 // Stays where it is, for others hold pointers into it.
@@ -77,31 +103,42 @@ bool Memory::move_to_file() {
   for (uint64_t at = 0; at < size_; at += kPage) {
     const uint64_t n = std::min(kPage, size_ - at);
     if (all_zero(data_ + at, n)) continue;
-    if (::pwrite(fd_.get(), data_ + at, n, static_cast<off_t>(at)) != static_cast<ssize_t>(n)) {
+    const auto in = static_cast<off_t>(in_file(at).offset);
+    if (::pwrite(file_->number(), data_ + at, n, in) != static_cast<ssize_t>(n)) {
       status_ = base::errno_error(name_.c_str(), "cannot share device memory");
       return false;
     }
   }
-  void* at = ::mmap(data_, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-                    fd_.get(), 0);
-  if (at != MAP_FAILED) return true;
+  if (map_file(data_)) return true;
   status_ = base::errno_error(name_.c_str(), "cannot map device memory");
   return false;
 }
 
 bool Memory::is_hole(uint64_t offset, uint64_t length) const {
   if (backing_ == Backing::kPrivate) return data_ == nullptr;
-  if (!fd_.valid()) return true;
-  const off_t data = ::lseek(fd_.get(), static_cast<off_t>(offset), SEEK_DATA);
-  // ENXIO: no data from here to the end of the file.
-  return data < 0 ? errno == ENXIO : static_cast<uint64_t>(data) >= offset + length;
+  if (file_->number() < 0) return true;
+  for (uint64_t done = 0; done < length;) {
+    const InFile piece = in_file(offset + done);
+    const uint64_t n = std::min(piece.length, length - done);
+    const off_t data = ::lseek(file_->number(), static_cast<off_t>(piece.offset), SEEK_DATA);
+    // ENXIO: no data from here to the end of the file.
+    const bool hole = data < 0 ? errno == ENXIO : static_cast<uint64_t>(data) >= piece.offset + n;
+    if (!hole) return false;
+    done += n;
+  }
+  return true;
 }
 
 void Memory::discard(uint64_t offset, uint64_t length) {
   if (backing_ == Backing::kShared) {
-    if (!fd_.valid()) return;
-    ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
-                static_cast<off_t>(length));
+    if (file_->number() < 0) return;
+    for (uint64_t done = 0; done < length;) {
+      const InFile piece = in_file(offset + done);
+      const uint64_t n = std::min(piece.length, length - done);
+      ::fallocate(file_->number(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  static_cast<off_t>(piece.offset), static_cast<off_t>(n));
+      done += n;
+    }
   } else if (data_ != nullptr) {
     ::madvise(data_ + offset, length, MADV_DONTNEED);
   }

@@ -20,17 +20,8 @@ uint32_t prefetchable(pcie::BarLayout layout, int hbm_bar) {
   return layout == pcie::BarLayout::kFull ? 1u << hbm_bar : 0;
 }
 
-// With the QEMU revision a v3 or v4 driver takes a quarter of BAR4 for the size of a stack and for
-// the distance between stacks (spec/hw-registers.md 1.2); then all of it must be populated.
-uint64_t hbm_stride(const Endpoint::Params& params, const contract::AddressMap& map) {
-  uint64_t stride = map.bar4_stride();
-  if (map.v2() || params.revision != Endpoint::kQemuRevision) return stride;
-  while (stride > map.hbm_size()) stride /= 2;
-  return stride;
-}
-
 pcie::Identity identity_of(const Endpoint::Params& params, const contract::AddressMap& map,
-                           int register_bar, int hbm_bar) {
+                           int register_bar, int other_register_bar, int hbm_bar) {
   const bool small = params.bars == pcie::BarLayout::k32Bit;
   if (small && !map.v2()) {
     throw std::invalid_argument("the registers of this generation need a BAR of 4 GiB");
@@ -40,11 +31,25 @@ pcie::Identity identity_of(const Endpoint::Params& params, const contract::Addre
   id.device = params.device_id;
   id.revision = params.revision;
   id.bar_size[register_bar] = map.bar0_size();
-  id.bar_size[hbm_bar] = small ? kSmallHbmBar : hbm_stride(params, map) * map.hbms();
+  // Drivers up to 2.24 look for the registers of a v3 device in BAR 2, later ones in BAR 0.
+  if (!map.v2() && params.revision == Endpoint::kQemuRevision) {
+    id.bar_size[other_register_bar] = map.bar0_size();
+  }
+  const uint64_t stride = Endpoint::hbm_stride(params.revision, map);
+  id.bar_size[hbm_bar] = small ? kSmallHbmBar : stride * map.hbms();
   return id;
 }
 
 }  // namespace
+
+// With the QEMU revision a v3 or v4 driver takes a quarter of BAR4 for the size of a stack and for
+// the distance between stacks (spec/hw-registers.md 1.2); then all of it must be populated.
+uint64_t Endpoint::hbm_stride(uint8_t revision, const contract::AddressMap& map) {
+  uint64_t stride = map.bar4_stride();
+  if (map.v2() || revision != kQemuRevision) return stride;
+  while (stride > map.hbm_size()) stride /= 2;
+  return stride;
+}
 
 Endpoint::Endpoint(const Params& params, Fabric& fabric, EndpointOwner& owner, AccessLog& log)
     : params_(params),
@@ -52,8 +57,9 @@ Endpoint::Endpoint(const Params& params, Fabric& fabric, EndpointOwner& owner, A
       owner_(owner),
       log_(log),
       register_bar_(fabric.address_map().v2() && params.revision == kQemuRevision ? 2 : 0),
-      hbm_stride_(hbm_stride(params, fabric.address_map())),
-      identity_(identity_of(params, fabric.address_map(), register_bar_, kHbmBar)),
+      hbm_stride_(hbm_stride(params.revision, fabric.address_map())),
+      identity_(
+          identity_of(params, fabric.address_map(), register_bar_, kOtherRegisterBar, kHbmBar)),
       config_(identity_, params.bars, prefetchable(params.bars, kHbmBar)) {
   fabric_.set_bus_master(config_.bus_master());
 }
@@ -76,11 +82,12 @@ void Endpoint::reset() {
 Endpoint::Target Endpoint::decode(int bar, uint64_t offset) const {
   const contract::AddressMap& map = fabric_.address_map();
   Target target;
-  if (bar != register_bar_ && bar != kHbmBar) return target;
+  const bool registers = has_registers(bar);
+  if (!registers && bar != kHbmBar) return target;
   const uint64_t size = identity_.bar_size[bar];
   if (offset >= size) return target;
   uint64_t left = size - offset;
-  if (bar == register_bar_) {
+  if (registers) {
     target.device = map.device_of_bar0(offset);
     target.claimed = target.device != 0;
   } else {
@@ -177,10 +184,14 @@ base::Result<pcie::BarMapping> Endpoint::bar_map(int bar, uint64_t offset, uint6
   const Target target = decode(bar, offset);
   if (!target.claimed) return refuse("nothing is there");
   if (target.location.space == Space::kHbm) {
-    if (length > target.length) return refuse("the range leaves its HBM stack or the BAR");
-    auto fd = fabric_.hbm(target.location.index).fd();
+    Memory& stack = fabric_.hbm(target.location.index);
+    const Memory::InFile in = stack.in_file(target.location.offset);
+    if (length > target.length || length > in.length) {
+      return refuse("the range leaves its HBM stack or the BAR");
+    }
+    auto fd = stack.fd();
     if (!fd) return fd.error();
-    return pcie::BarMapping{*fd, target.location.offset, length, true};
+    return pcie::BarMapping{*fd, in.offset, length, true};
   }
   if (target.location.space == Space::kSbuf) {
     Memory& sbuf = fabric_.sbuf(target.location.index);
@@ -193,6 +204,25 @@ base::Result<pcie::BarMapping> Endpoint::bar_map(int bar, uint64_t offset, uint6
     return owner_.map_registers(target.device, length);
   }
   return refuse("this memory has no file behind it");
+}
+
+std::vector<pcie::BarArea> Endpoint::bar_areas(int bar) const {
+  std::vector<pcie::BarArea> areas;
+  if (bar != kHbmBar) return areas;
+  const uint64_t size = identity_.bar_size[bar];
+  const uint64_t start = fabric_.hbm(0).in_file(0).offset;
+  for (uint32_t h = 0; h * hbm_stride_ < size; ++h) {
+    const uint64_t offset = h * hbm_stride_;
+    const Memory::InFile in = fabric_.hbm(h).in_file(0);
+    if (in.offset - start != offset) break;
+    const uint64_t length = std::min({in.length, hbm_stride_, size - offset});
+    if (!areas.empty() && areas.back().offset + areas.back().length == offset) {
+      areas.back().length += length;
+    } else {
+      areas.push_back({offset, length});
+    }
+  }
+  return areas;
 }
 
 }  // namespace hw

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "arch/pcie/pcie.h"
 #include "hw/mem/fabric.h"
@@ -47,19 +48,27 @@ class Endpoint final : public pcie::Device {
   void bar_write(int bar, uint64_t offset, base::ConstByteSpan from) override;
   void reset() override;
   base::Result<pcie::BarMapping> bar_map(int bar, uint64_t offset, uint64_t length) override;
+  std::vector<pcie::BarArea> bar_areas(int bar) const override;
 
-  // 0, or 2 where a driver expects it there (v2 with the QEMU revision).
+  // 0, or 2 where a driver expects it there (v2 with the QEMU revision). With that revision v3 and
+  // v4 have both, for drivers differ (spec/hw-registers.md 1.2).
   int register_bar() const { return register_bar_; }
+  // Between the stacks in BAR4.
+  static uint64_t hbm_stride(uint8_t revision, const contract::AddressMap& map);
   uint64_t accesses() const { return accesses_; }
 
  private:
   static constexpr int kHbmBar = 4;
+  static constexpr int kOtherRegisterBar = 2;
   struct Target {
     bool claimed = false;
     uint64_t device = 0;
     uint64_t length = 0;  // contiguous bytes from there
     Location location;
   };
+  bool has_registers(int bar) const {
+    return bar == register_bar_ || (bar == kOtherRegisterBar && identity_.bar_size[bar] != 0);
+  }
   Target decode(int bar, uint64_t offset) const;
   void access(int bar, uint64_t offset, uint8_t* data, size_t size, bool write);
   size_t access_once(int bar, uint64_t offset, uint8_t* data, size_t size, bool write);

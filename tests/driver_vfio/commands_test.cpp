@@ -104,12 +104,13 @@ TEST_F(Commands, DeviceHasResetNineRegionsAndNoInterrupts) {
   EXPECT_EQ(info.num_regions, 9u);
   EXPECT_EQ(info.num_irqs, 5u);
   EXPECT_EQ(error_of(Command::kDeviceGetInfo, bytes_of(vfio::DeviceInfo{15})), EINVAL);
-  for (uint32_t index = 0; index < 5; ++index) {
+  for (const uint32_t index : {0u, 1u, 2u, 4u}) {
     const auto irq = call(Command::kDeviceGetIrqInfo, bytes_of(vfio::IndexInfo{16, 0, index, 0}))
                          .as<vfio::IndexInfo>();
     EXPECT_EQ(irq.index, index);
     EXPECT_EQ(irq.count, 0u);
   }
+  EXPECT_EQ(error_of(Command::kDeviceGetIrqInfo, bytes_of(vfio::IndexInfo{16, 0, 3, 0})), EINVAL);
   EXPECT_EQ(error_of(Command::kDeviceGetIrqInfo, bytes_of(vfio::IndexInfo{16, 0, 5, 0})), EINVAL);
   EXPECT_EQ(error_of(Command::kDeviceGetIrqInfo, bytes_of(vfio::IndexInfo{8, 0, 0, 0})), EINVAL);
 }
@@ -154,14 +155,17 @@ TEST_F(Commands, RegionsAreTheBarsAndConfigurationSpace) {
 }
 
 TEST_F(Commands, TheFileBehindABarCanBeMapped) {
-  device.hbm = memory_file((1 << 20) + 4096 + 100);
+  device.hbm = memory_file(4 << 20);
+  device.areas = {{0, 1 << 20}, {2 << 20, 1 << 20}};
   agree();
-  const Reply small = region(4);
-  EXPECT_EQ(small.as<vfio::RegionInfo>().argsz, 64u);
-  EXPECT_EQ(small.as<vfio::RegionInfo>().flags & vfio::kRegionMmap, 0u);
-  EXPECT_EQ(small.as<vfio::RegionInfo>().cap_offset, 32u);
-  EXPECT_TRUE(small.fds.empty());
-  const Reply full = region(4, 64);
+  for (const uint32_t room : {32u, 79u}) {
+    const Reply small = region(4, room);
+    EXPECT_EQ(small.as<vfio::RegionInfo>().argsz, 80u);
+    EXPECT_EQ(small.as<vfio::RegionInfo>().flags & vfio::kRegionMmap, 0u);
+    EXPECT_EQ(small.as<vfio::RegionInfo>().cap_offset, 32u);
+    EXPECT_TRUE(small.fds.empty());
+  }
+  const Reply full = region(4, 80);
   const auto info = full.as<vfio::RegionInfo>();
   EXPECT_EQ(info.flags, 0xFu);
   EXPECT_EQ(info.offset, 4096u);
@@ -171,13 +175,16 @@ TEST_F(Commands, TheFileBehindABarCanBeMapped) {
   ASSERT_EQ(::fstat(device.hbm.get(), &ours), 0);
   ASSERT_EQ(::fstat(full.fds[0].get(), &theirs), 0);
   EXPECT_EQ(ours.st_ino, theirs.st_ino);
-  ASSERT_EQ(full.payload.size(), 64u);
-  const auto area = base::load<vfio::SparseMmap>(full.payload.data() + info.cap_offset);
-  EXPECT_EQ(area.id, 1);
-  EXPECT_EQ(area.nr_areas, 1u);
-  EXPECT_EQ(area.offset, 0u);
-  EXPECT_EQ(area.size, 1u << 20);
-  EXPECT_TRUE(region(0, 64).fds.empty());
+  ASSERT_EQ(full.payload.size(), 80u);
+  const auto sparse = base::load<vfio::SparseMmap>(full.payload.data() + info.cap_offset);
+  EXPECT_EQ(sparse.id, 1);
+  ASSERT_EQ(sparse.nr_areas, 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    const auto area = base::load<vfio::SparseArea>(full.payload.data() + 48 + 16 * i);
+    EXPECT_EQ(area.offset, device.areas[i].offset);
+    EXPECT_EQ(area.size, 1u << 20);
+  }
+  EXPECT_TRUE(region(0, 80).fds.empty());
 }
 
 TEST_F(Commands, ConfigurationSpaceIsAccessedInAlignedPieces) {

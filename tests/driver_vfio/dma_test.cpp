@@ -317,6 +317,47 @@ TEST_F(Dma, AClientThatDoesNotAnswerHoldsTheMachineUpOnce) {
   EXPECT_EQ(served.error().code, ETIMEDOUT);
 }
 
+// QEMU without share=on: a processor of its guest waits for a register and keeps it from answering.
+TEST_F(Dma, AClientThatWaitsItselfIsToldWhatToDo) {
+  ASSERT_EQ(map(kBase, 4096), 0u);
+  auto client = beside([&] {
+    (void)next();
+    send(message(Command::kRegionRead, bytes_of(vfio::RegionAccess{0, 0, 4})));
+  });
+  EXPECT_TRUE(read(kBase, 4).empty());
+  client.join();
+  const auto served = serve();
+  ASSERT_FALSE(served.ok());
+  EXPECT_NE(served.error().message().find("share=on"), std::string::npos);
+}
+
+TEST_F(Dma, MainMemoryWithoutAFileIsRefused) {
+  struct Range {
+    uint64_t address, size;
+    uint32_t flags;
+    bool main;
+  };
+  constexpr uint64_t kMib = 1 << 20;
+  const Range ranges[] = {{0, 640 << 10, 3, true},  // conventional memory of a PC
+                          {0, 512 * kMib, 3, true},
+                          {kBase, 16 * kMib, 3, false},            // a graphics adapter's
+                          {0xE000000000, 256ull << 30, 3, false},  // BAR 4
+                          {0xC0000, 128 << 10, 3, false},          // shadowed ROMs
+                          {0xFFC00000, 4 * kMib, 1, false},
+                          {0, 512 * kMib, 1, false}};
+  for (const Range& range : ranges) {
+    connect();
+    agree();
+    EXPECT_EQ(map(range.address, range.size, -1, range.flags), range.main ? EINVAL : 0u);
+    EXPECT_EQ(memory.ranges(), range.main ? 0u : 1u);
+    send(message(Command::kDeviceGetInfo, bytes_of(vfio::DeviceInfo{16})));
+    const auto served = serve();
+    EXPECT_EQ(served.ok(), !range.main) << range.address << " " << range.size;
+    if (served.ok()) continue;
+    EXPECT_NE(served.error().message().find("share=on"), std::string::npos);
+  }
+}
+
 TEST_F(Dma, AClientThatDiesInTheMiddleIsGone) {
   ASSERT_EQ(map(kBase, 4096), 0u);
   auto client = beside([&] {

@@ -108,6 +108,26 @@ TEST_F(Server, ASecondClientIsTurnedAway) {
   EXPECT_EQ(device.resets, 1);
 }
 
+TEST_F(Server, ASilentClientKeepsNobodyAway) {
+  ASSERT_TRUE(listen().ok());
+  const base::UniqueFd silent = connect();
+  serve();
+  const base::UniqueFd half = connect();  // says something, but no whole word
+  ASSERT_EQ(::send(half.get(), "\1", 1, MSG_NOSIGNAL), 1);
+  serve();
+  EXPECT_EQ(troubles.size(), 1u);
+  const base::UniqueFd client = connect();
+  EXPECT_TRUE(agrees(client));
+  EXPECT_EQ(troubles.size(), 2u);
+  for (const base::Error& each : troubles) {
+    EXPECT_EQ(each.message().find(path), std::string::npos) << "the path is the receiver's";
+  }
+  uint8_t byte = 0;
+  EXPECT_EQ(::recv(silent.get(), &byte, 1, MSG_DONTWAIT), 0) << "not closed";
+  EXPECT_EQ(::recv(half.get(), &byte, 1, MSG_DONTWAIT), 0) << "not closed";
+  map_page(client);
+}
+
 TEST_F(Server, AClientThatBreaksTheProtocolIsDropped) {
   ASSERT_TRUE(listen().ok());
   base::UniqueFd client = connect();

@@ -50,6 +50,10 @@ base::Result<pcie::BarMapping> RecordingDevice::bar_map(int bar, uint64_t offset
   return pcie::BarMapping{hbm.get(), offset + 4096, length, true};
 }
 
+std::vector<pcie::BarArea> RecordingDevice::bar_areas(int bar) const {
+  return bar == 4 ? areas : std::vector<pcie::BarArea>();
+}
+
 Bytes version_payload(const std::string& json, uint16_t major, uint16_t minor) {
   Bytes payload(sizeof(vfio::Version) + (json.empty() ? 0 : json.size() + 1));
   base::store(payload.data(), vfio::Version{major, minor});

@@ -36,12 +36,14 @@ class RecordingDevice final : public pcie::Device {
   void bar_write(int bar, uint64_t offset, base::ConstByteSpan from) override;
   void reset() override { ++resets; }
   base::Result<pcie::BarMapping> bar_map(int bar, uint64_t offset, uint64_t length) override;
+  std::vector<pcie::BarArea> bar_areas(int bar) const override;
 
   std::map<uint64_t, uint8_t> bytes[6];
   Bytes config = Bytes(4096);
   std::vector<std::string> accesses;  // "r4@16": configuration space only
   int resets = 0;
-  base::UniqueFd hbm;                      // behind BAR 4, if valid
+  base::UniqueFd hbm;                      // behind BAR 4 from its second page on, if valid
+  std::vector<pcie::BarArea> areas;        // of BAR 4
   std::function<void(uint64_t)> doorbell;  // called by a write to BAR 0
 
  private:

@@ -123,6 +123,34 @@ TEST(Memory, BecomesSharedWhereItLies) {
   EXPECT_TRUE(untouched.is_hole(0, 0x10000));
 }
 
+// Two memories in a file, the second one with its end elsewhere than its beginning.
+TEST(Memory, SharesAFile) {
+  constexpr uint64_t kSize = 0x4000;
+  const auto file = std::make_shared<MemoryFile>("shared", 3 * kSize);
+  Memory first(file, {}, "first", kSize);
+  Memory second(file, {kSize, 0x1000, 2 * kSize}, "second", kSize);
+  EXPECT_TRUE(second.is_hole(0, kSize));
+  uint8_t* data = second.at(0, kSize);
+  ASSERT_NE(data, nullptr);
+  for (uint64_t i = 0; i < kSize; ++i) data[i] = static_cast<uint8_t>(i / 0x1000 + 1);
+  EXPECT_TRUE(first.is_hole(0, kSize));
+  EXPECT_EQ(*first.fd(), *second.fd());
+  const auto mapped = base::Mapping::map_shared(*second.fd(), 0, 3 * kSize, true);
+  ASSERT_TRUE(mapped.ok());
+  EXPECT_EQ(mapped->data()[0], 0);
+  EXPECT_EQ(mapped->data()[kSize + 0xFFF], 1);
+  EXPECT_EQ(mapped->data()[2 * kSize], 2);
+  EXPECT_EQ(mapped->data()[2 * kSize + 0x2FFF], 4);
+  EXPECT_EQ(second.in_file(0x800).offset, kSize + 0x800);
+  EXPECT_EQ(second.in_file(0x800).length, 0x800u);
+  EXPECT_EQ(second.in_file(0x1000).length, 0x3000u);
+  second.discard(0, 0x2000);
+  EXPECT_TRUE(second.is_hole(0, 0x2000));
+  EXPECT_FALSE(second.is_hole(0, 0x3000));
+  EXPECT_EQ(data[0x1FFF], 0);
+  EXPECT_EQ(data[0x2000], 3);
+}
+
 // Chips side by side; every hop is one resource.
 class TwoChips : public ChipPort {
  public:

@@ -136,7 +136,7 @@ TEST_F(EndpointTest, MapsHbm) {
   const auto mapping = endpoint_.bar_map(4, bench_.map().bar4_stride() + 0x1000, 0x2000);
   ASSERT_TRUE(mapping.ok());
   EXPECT_TRUE(mapping->writable);
-  EXPECT_EQ(mapping->fd_offset, 0x1000u);
+  EXPECT_EQ(mapping->fd_offset, bench_.map().bar4_stride() + 0x1000);  // one file for the BAR
   auto view = base::Mapping::map_shared(mapping->fd, mapping->fd_offset, mapping->length, true);
   ASSERT_TRUE(view.ok());
   view->data()[5] = 0x5A;
@@ -149,6 +149,18 @@ TEST_F(EndpointTest, MapsHbm) {
   EXPECT_TRUE(state_buffer->writable);
   EXPECT_FALSE(endpoint_.bar_map(0, bench_.map().nc(0).bar0, 0x200'1000).ok());
   EXPECT_FALSE(endpoint_.bar_map(0, 0x3FFF'0000, 0x1000).ok());
+}
+
+// spec/hw-registers.md 1.3: 16 GiB stacks one after the other.
+TEST_F(EndpointTest, AllOfBar4LiesInOneFile) {
+  const auto areas = endpoint_.bar_areas(4);
+  ASSERT_EQ(areas.size(), 1u);
+  EXPECT_EQ(areas[0].offset, 0u);
+  EXPECT_EQ(areas[0].length, 32ull << 30);
+  EXPECT_TRUE(endpoint_.bar_areas(0).empty());
+  hw::Endpoint small({"d0", 0x7164, 0, pcie::BarLayout::k32Bit}, bench_.fabric, none_, bench_.log);
+  ASSERT_EQ(small.bar_areas(4).size(), 1u);
+  EXPECT_EQ(small.bar_areas(4)[0].length, 512ull << 20);
 }
 
 class EndpointV3 : public EndpointTest {
@@ -294,6 +306,20 @@ TEST_F(EndpointV3, SmallBarsAreTooSmall) {
   EXPECT_THROW(
       (hw::Endpoint{{"d0", 0x7364, 0, pcie::BarLayout::k32Bit}, bench_.fabric, none_, bench_.log}),
       std::invalid_argument);
+}
+
+// 24 GiB of each 64 GiB are there.
+TEST_F(EndpointV3, EveryStackCanBeMapped) {
+  const auto areas = endpoint_.bar_areas(4);
+  ASSERT_EQ(areas.size(), 4u);
+  for (uint64_t h = 0; h < 4; ++h) {
+    EXPECT_EQ(areas[h].offset, h << 36);
+    EXPECT_EQ(areas[h].length, bench_.map().hbm_size());
+    const auto mapping = endpoint_.bar_map(4, areas[h].offset, areas[h].length);
+    ASSERT_TRUE(mapping.ok());
+    EXPECT_EQ(mapping->fd_offset, areas[h].offset);
+  }
+  EXPECT_EQ(endpoint_.bar_map(4, 0, 4096)->fd, endpoint_.bar_map(4, 1ull << 36, 4096)->fd);
 }
 
 // spec/hw-registers.md 1.2: a driver then takes a quarter of BAR 4 for a stack.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <functional>
 #include <numeric>
 #include <string>
@@ -352,6 +353,31 @@ TEST(AttachedMachine, BuildsPlatformsOfManyDevices) {
   }
 }
 
+// Devices on a switched fabric: their ids are looked up unless the guest's host has a name for
+// which drivers take them as they are.
+TEST(AttachedMachine, NumbersGoByTheNameOfTheHost) {
+  const uint64_t routing = contract::AddressMap{contract::Gen::kV4}.misc_ram().bar0 + 0x24;
+  constexpr uint32_t kRoutingIdOfIndex[] = {0, 8, 9, 1};
+  for (const char* product : {"", "Standard PC (Q35 + ICH9, 2009)", "trn3.48xlarge"}) {
+    auto params = params_of("trn3-gen1-server", pcie::BarLayout::kFull, nullptr);
+    params.product = product;
+    const bool known = params.product == "trn3.48xlarge";
+    // One process has one machine.
+    EXPECT_EXIT(
+        {
+          auto built = AttachedMachine::create(std::move(params));
+          if (!built.ok()) std::_Exit(2);
+          for (uint32_t c = 0; c < 4; ++c) {
+            pcie::Device& device = (*built)->device(c);
+            device.config_write(0x04, 2, 2);
+            if (device.read32(0, routing) != (known ? c : kRoutingIdOfIndex[c])) std::_Exit(1);
+          }
+          std::_Exit(0);
+        },
+        ::testing::ExitedWithCode(0), "");
+  }
+}
+
 TEST(AttachedMachine, RevisionAndBars) {
   Bench bench("trn2.3xlarge", pcie::BarLayout::kFull,
               [](AttachedMachine::Params& params) { params.revision = 0xFF; });
@@ -359,8 +385,20 @@ TEST(AttachedMachine, RevisionAndBars) {
   EXPECT_EQ(identity.revision, 0xFF);
   // A quarter is what a driver takes for a stack: all of it must be there.
   EXPECT_EQ(identity.bar_size[4], 64ull << 30);
+  // In a row, so it can be mapped as one.
+  const auto areas = bench.machine->device(0).bar_areas(4);
+  ASSERT_EQ(areas.size(), 1u);
+  EXPECT_EQ(areas[0].length, 64ull << 30);
+  // Drivers look for the registers here or there.
+  EXPECT_EQ(identity.bar_size[0], 4ull << 30);
+  EXPECT_EQ(identity.bar_size[2], 4ull << 30);
   pcie::Device& device = bench.machine->device(0);
   device.config_write(0x04, 2, 2);
+  const uint64_t words = contract::AddressMap{contract::Gen::kV3}.misc_ram().bar0 + 0x180;
+  device.write32(0, words, 5);
+  EXPECT_EQ(device.read32(2, words), 5u);
+  device.write32(2, words, 6);
+  EXPECT_EQ(device.read32(0, words), 6u);
   device.write32(4, (48ull << 30) + 8, 0x1234'5678);
   EXPECT_EQ(device.read32(4, (48ull << 30) + 8), 0x1234'5678u);
   device.write32(4, (16ull << 30) - 4, 7);

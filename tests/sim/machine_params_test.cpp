@@ -57,6 +57,20 @@ TEST(MachineParams, RoutingIdsLeadToLocalIds) {
   }
 }
 
+// Under a product name that drivers do not know every device is looked up in the table.
+TEST(MachineParams, RoutingIdsOfStandardHosts) {
+  for (const char* name : {"trn2.48xlarge", "trn3-gen1-server", "trn3-gen2-server"}) {
+    const config::Platform platform = *config::load_platform(name);
+    const hw::MachineParams p =
+        machine_params(platform, *config::Timing::load(platform.timing), {}, HostKind::kStandard);
+    for (size_t c = 0; c < p.chips.size(); ++c) {
+      const driver::Product* product = driver::find_product(p.chips[c].device_id);
+      ASSERT_LT(p.chips[c].routing_id, 16u);
+      EXPECT_EQ((*product->routing)[p.chips[c].routing_id], platform.chips[c].local_id) << name;
+    }
+  }
+}
+
 TEST(MachineParams, RatesOfLinksAreThoseOfTheirClass) {
   const hw::MachineParams p = params_of("trn2-ultraserver");
   uint32_t fast = 0;

@@ -20,6 +20,8 @@ class Generation:
         self.window = 1 << 44 if self.v2 else 1 << 46
         self.registers = 2 if self.v2 and qemu else 0  # 1.2: the register BAR
         self.bar_sizes = {self.registers: 1 << 30, 4: 32 << 30} if self.v2 else {0: 4 << 30, 4: 256 << 30}
+        if qemu and not self.v2:
+            self.bar_sizes[2] = 4 << 30  # 1.2: some releases look here, some there
         self.device_ids = {"v2": (0x7164, 0x7264), "v3": (0x7364,), "v4": (0x7564, 0x7565)}[name]
         self.misc = 0x30FA_0000 if self.v2 else 0x06C8_4000
         self.misc_device = 0x0FFF_F0FA_0000 if self.v2 else 0x0080_06C8_4000

@@ -90,7 +90,9 @@ class OneDevice(Case):
         self.assertEqual(first.read(CONFIG, 0, 2), struct.pack("<H", 0x1D0F))
         first.close()
         self.attach().device_info()
-        self.assertIn("another client", self.stop(server, signal.SIGINT))
+        said = self.stop(server, signal.SIGINT)
+        self.assertIn("another client", said)
+        self.assertEqual(said.count(self.path), 1, said)
 
     def test_other_versions_and_strangers(self):
         server, _ = self.start(PLATFORMS[GENERATION])

@@ -201,6 +201,9 @@ class CommandLine {
         ->add_option("--revision", vfio_user_options_.revision,
                      "PCI revision id: silicon, emulator, qemu or a number")
         ->capture_default_str();
+    vfio_user_->add_option("--product", vfio_user_options_.product,
+                           "the product name that QEMU gives its guest (-smbios "
+                           "type=1,product=...), by which drivers number devices");
     vfio_user_->add_option("--report", vfio_user_options_.report,
                            "write what the machine did to this file");
   }

@@ -81,6 +81,7 @@ struct VfioUserOptions {
   std::optional<int> fd;         // a connected socket instead
   std::optional<size_t> device;  // one of the platform's; all of them without
   std::string revision = "silicon";
+  std::string product;  // SMBIOS name of the guests' host
   std::string report;
 };
 

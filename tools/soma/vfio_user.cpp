@@ -214,6 +214,7 @@ int vfio_user(const VfioUserOptions& options) {
   sim::AttachedMachine::Params params{std::move(configuration->platform),
                                       std::move(configuration->timing)};
   params.revision = *revision;
+  params.product = options.product;
   params.host_memory = memories.all();
   params.timing_only = options.machine.timing_only;
   params.check = options.machine.checks();
