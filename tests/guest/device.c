@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,6 +15,30 @@
 
 #define PCI_DEVICES "/sys/bus/pci/devices"
 #define HUGE_PAGES 40u
+
+static const struct layout kV2 = {2,           1ull << 44, 0x30FA0000, 0x30647010, 2, {HBM0, HBM1},
+                                  16ull << 30, 32,         2,          1};
+#define LAYOUT_V3(g)                                                                 \
+  {                                                                                  \
+    g, 1ull << 46, 0x06C84000, 0x06300010, 4,                                        \
+        {0, 1ull << 38, 1ull << 47, 1ull << 47 | 1ull << 38}, 64ull << 30, 128, 4, 2 \
+  }
+static const struct layout kV3 = LAYOUT_V3(3), kV4 = LAYOUT_V3(4);
+
+static const struct layout* layout_of(unsigned id) {
+  switch (id) {
+    case DEVICE_TRAINIUM1:
+    case DEVICE_INFERENTIA2:
+      return &kV2;
+    case DEVICE_TRAINIUM2:
+      return &kV3;
+    case DEVICE_TRAINIUM3:
+    case DEVICE_TRAINIUM3_OTHER:
+      return &kV4;
+    default:
+      return NULL;
+  }
+}
 
 static int open_file(const struct device* device, const char* file, int flags) {
   char path[128];
@@ -48,57 +73,117 @@ static void read_sizes(struct device* device) {
   fclose(file);
 }
 
-static volatile uint8_t* map_bar(const struct device* device, int bar) {
+unsigned device_index(const struct device* d, uint32_t routing_id) {
+  static const uint8_t trn1[] = {0, 4, 1, 5, 3, 7, 2, 6, 12, 8, 13, 9, 15, 11, 14, 10};
+  static const uint8_t trn2[] = {0, 3, 4, 7, 12, 15, 8, 11, 1, 2, 5, 6, 13, 14, 9, 10};
+  if (d->id == DEVICE_INFERENTIA2) return routing_id;
+  if (d->layout->generation == 2) return trn1[routing_id % 16] + routing_id / 16 * 16;
+  return trn2[routing_id % 16];
+}
+
+static volatile uint8_t* map_bar(const struct device* device, int bar, uint64_t at,
+                                 uint64_t bytes) {
   char file[16];
   snprintf(file, sizeof file, "resource%d", bar);
   const int fd = open_file(device, file, O_RDWR);
-  void* at = mmap(NULL, device->bar_size[bar], PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (at == MAP_FAILED) bail_out("cannot map BAR %d: %s", bar, strerror(errno));
+  void* mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)at);
+  if (mapped == MAP_FAILED) bail_out("cannot map BAR %d: %s", bar, strerror(errno));
   close(fd);
-  return at;
+  return mapped;
 }
 
-static bool find(struct device* device) {
-  DIR* all = opendir(PCI_DEVICES);
-  if (all == NULL) bail_out("no " PCI_DEVICES);
+static int by_name(const struct dirent** a, const struct dirent** b) {
+  return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+// All devices, by their place on the bus; `n` counts to MOST_DEVICES.
+static unsigned find_all(struct device* devices) {
+  struct dirent** names = NULL;
+  const int count = scandir(PCI_DEVICES, &names, NULL, by_name);
+  if (count < 0) bail_out("no " PCI_DEVICES);
   unsigned found = 0;
-  for (struct dirent* each; (each = readdir(all)) != NULL;) {
+  for (int i = 0; i < count; ++i) {
     struct device d = {0};
-    if (each->d_name[0] == '.') continue;
-    if (snprintf(d.name, sizeof d.name, "%.15s", each->d_name) < 1) continue;
+    const bool is_device = names[i]->d_name[0] != '.' &&
+                           snprintf(d.name, sizeof d.name, "%.15s", names[i]->d_name) > 0;
+    free(names[i]);
+    if (!is_device) continue;
     d.config = open_file(&d, "config", O_RDWR);
     d.vendor = (uint16_t)config_read(&d, 0, 2);
     d.id = (uint16_t)config_read(&d, 2, 2);
-    if (d.vendor == VENDOR_ID && (d.id == DEVICE_TRAINIUM1 || d.id == DEVICE_INFERENTIA2)) {
-      *device = d;
-      ++found;
+    d.layout = d.vendor == VENDOR_ID ? layout_of(d.id) : NULL;
+    if (d.layout != NULL && found < MOST_DEVICES) {
+      devices[found++] = d;
     } else {
       close(d.config);
     }
   }
-  closedir(all);
-  if (found > 1) bail_out("%u devices; this test is for one", found);
-  return found == 1;
+  free(names);
+  return found;
 }
 
-bool device_open(struct device* device) {
-  if (!find(device)) return false;
+static uint64_t host_window;  // of the device that was opened last
+
+static void open_registers(struct device* device) {
+  host_window = device->layout->host_window;
   device->revision = (uint8_t)config_read(device, 8, 1);
-  device->register_bar = device->revision == REVISION_QEMU ? 2 : 0;
+  const bool elsewhere = device->revision == REVISION_QEMU && device->layout->generation == 2;
+  device->register_bar = elsewhere ? 2 : 0;
   read_sizes(device);
   device_poke(device, "enable");
   command_bit(device, 1, true);
   command_bit(device, 2, true);
   if (device->bar_size[device->register_bar] == 0 || device->bar_size[4] == 0)
     bail_out("BAR %d or BAR 4 has no address", device->register_bar);
-  device->registers = map_bar(device, device->register_bar);
-  device->hbm = map_bar(device, 4);
+  device->registers =
+      map_bar(device, device->register_bar, 0, device->bar_size[device->register_bar]);
+}
+
+bool device_open(struct device* device) {
+  struct device all[MOST_DEVICES];
+  const unsigned found = find_all(all);
+  if (found > 1 || (found == 1 && all[0].layout->generation != 2))
+    bail_out("%u devices; this test is for one of v2", found);
+  if (found == 0) return false;
+  *device = all[0];
+  open_registers(device);
+  device->hbm = map_bar(device, 4, 0, device->bar_size[4]);
   return true;
+}
+
+unsigned devices_count(void) {
+  struct device all[MOST_DEVICES];
+  const unsigned found = find_all(all);
+  for (unsigned i = 0; i < found; ++i) close(all[i].config);
+  return found;
+}
+
+void device_open_nth(struct device* device, unsigned n) {
+  struct device all[MOST_DEVICES];
+  const unsigned found = find_all(all);
+  for (unsigned i = 0; i < found; ++i)
+    if (i != n) close(all[i].config);
+  if (n >= found) bail_out("there is no device %u", n);
+  *device = all[n];
+  open_registers(device);
+}
+
+volatile uint8_t* stack_map(const struct device* device, unsigned stack, uint64_t at,
+                            size_t bytes) {
+  const struct layout* layout = device->layout;
+  // 1.2: drivers of a simulated v3 or v4 device take a quarter of the BAR.
+  const bool quarter = device->revision == REVISION_QEMU && layout->generation != 2;
+  const uint64_t stride = quarter ? device->bar_size[4] / 4 : layout->bar4_stride;
+  return map_bar(device, 4, stack * stride + at, bytes);
+}
+
+void stack_unmap(volatile uint8_t* at, size_t bytes) {
+  munmap((void*)at, bytes);
 }
 
 void device_close(struct device* device) {
   munmap((void*)device->registers, device->bar_size[device->register_bar]);
-  munmap((void*)device->hbm, device->bar_size[4]);
+  if (device->hbm != NULL) munmap((void*)device->hbm, device->bar_size[4]);
   close(device->config);
 }
 
@@ -175,7 +260,7 @@ struct memory memory_get(size_t bytes) {
   arena.used = at + bytes;
   memset(arena.base + at, 0, bytes);
   return (struct memory){arena.base + at,
-                         HOST_WINDOW | (arena.physical[at / HUGE_PAGE] + at % HUGE_PAGE)};
+                         host_window | (arena.physical[at / HUGE_PAGE] + at % HUGE_PAGE)};
 }
 
 void memory_give_back_all(void) {

@@ -128,8 +128,8 @@ static void check_abort(struct device* d) {
 static void check_masked(struct device* d) {
   struct queue q;
   udma_init_engine(d, 12, true);
-  const uint32_t m2s = udma_unit(12) + GROUP_M2S + GROUP_ABORT_MASK;
-  const uint32_t s2m = udma_unit(12) + GROUP_S2M + GROUP_ABORT_MASK;
+  const uint32_t m2s = udma_unit(d, 12) + GROUP_M2S + GROUP_ABORT_MASK;
+  const uint32_t s2m = udma_unit(d, 12) + GROUP_S2M + GROUP_ABORT_MASK;
   reg_write(d, m2s, reg_read(d, m2s) | CAUSE_M2S_RING_ID);
   reg_write(d, s2m, reg_read(d, s2m) | CAUSE_S2M_RING_ID);
   queue_init(&q, d, 12, 0, 32);
@@ -148,9 +148,9 @@ void check_dma_errors(struct device* d) {
   ok(reset_device(d), "8.2: device reset with aborted engines");
   for (unsigned engine = FIRST_ENGINE; engine < FIRST_ENGINE + FLAWS; ++engine) {
     struct queue q;
-    ok_equal(
-        reg_read(d, udma_unit(engine) + GROUP_M2S) | reg_read(d, udma_unit(engine) + GROUP_S2M), 0,
-        "8.4: engine %u has no error", engine);
+    ok_equal(reg_read(d, udma_unit(d, engine) + GROUP_M2S) |
+                 reg_read(d, udma_unit(d, engine) + GROUP_S2M),
+             0, "8.4: engine %u has no error", engine);
     udma_init_engine(d, engine, true);
     queue_init(&q, d, engine, 6, 32);
     ok(works(&q), "8.4: engine %u works again", engine);

@@ -23,8 +23,8 @@ static void check_words(const struct device* d) {
 }
 
 static void check_unknown(const struct device* d) {
-  const uint32_t unknown[] = {HOLE, HOLE + 0x1234, NC_NOTIFY(0) - 0x5000, udma_unit(5) + UNIT_HOLE,
-                              MISC + 0x5000};
+  const uint32_t unknown[] = {HOLE, HOLE + 0x1234, NC_NOTIFY(0) - 0x5000,
+                              udma_unit(d, 5) + UNIT_HOLE, MISC + 0x5000};
   for (unsigned i = 0; i < sizeof unknown / sizeof unknown[0]; ++i) {
     reg_write(d, unknown[i], 0xFFFFFFFF);
     ok_equal(reg_read(d, unknown[i]), 0, "0.2: unknown register 0x%08x reads 0, ignores writes",
@@ -56,7 +56,7 @@ static void check_odd_accesses(const struct device* d) {
   reg_write(d, base + 8, 0x33333333);
   ok(reg_read(d, base + 4) == 0x22222222 && reg_read(d, base + 8) == 0x33333333,
      "0.2: words work after odd accesses");
-  const uint32_t doorbell = udma_unit(6) + M2S_QUEUE(2) + Q_DOORBELL;
+  const uint32_t doorbell = udma_unit(d, 6) + M2S_QUEUE(2) + Q_DOORBELL;
   *(volatile uint8_t*)(d->registers + doorbell) = 1;
   *(volatile uint16_t*)(d->registers + doorbell + 1) = 1;
   ok_equal(reg_read(d, doorbell + 4), POINTER(0, 1),

@@ -1,5 +1,6 @@
-// Registers of a v2 device (Trainium1, Inferentia2) as offsets in its register BAR. All numbers are
-// from the hardware interface specification; the section is beside each group.
+// Registers of a v2 device (Trainium1, Inferentia2) as offsets in its register BAR; where v3 and v4
+// have them elsewhere, struct layout (device.h) says so. All numbers are from the hardware
+// interface specification; the section is beside each group.
 #pragma once
 
 #include <stdint.h>
@@ -8,6 +9,9 @@
 #define VENDOR_ID 0x1D0F
 #define DEVICE_TRAINIUM1 0x7164
 #define DEVICE_INFERENTIA2 0x7264
+#define DEVICE_TRAINIUM2 0x7364
+#define DEVICE_TRAINIUM3 0x7564
+#define DEVICE_TRAINIUM3_OTHER 0x7565
 #define REVISION_QEMU 0xFF
 
 // 2.2, 2.3: device addresses

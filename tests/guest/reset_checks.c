@@ -10,25 +10,36 @@
 #define FIRST_LOOK_MS 100u  // 8.2: the driver's first look, and its interval
 #define RESET_MS 30000u
 
+// A word of the misc RAM, which is elsewhere on v3 and v4.
+static uint32_t word(const struct device* d, uint32_t v2_offset) {
+  return v2_offset - MISC + d->layout->misc;
+}
+
 static void request(const struct device* d, uint32_t kind) {
-  reg_write(d, MISC_RESET, kind);
-  reg_write(d, MISC_TRIGGER, 1);
+  reg_write(d, word(d, MISC_RESET), kind);
+  reg_write(d, word(d, MISC_TRIGGER), 1);
 }
 
 static bool acknowledged(const struct device* d) {
   const uint64_t end = now_ns() + RESET_MS * 1000000ull;
   do {
     sleep_ms(FIRST_LOOK_MS);
-    if (reg_read(d, MISC_RESET) == 0) return reg_wait(d, MISC_STATUS, MISC_STATUS_BUSY, 0, 1000);
+    if (reg_read(d, word(d, MISC_RESET)) == 0)
+      return reg_wait(d, word(d, MISC_STATUS), MISC_STATUS_BUSY, 0, 1000);
   } while (now_ns() < end);
   return false;
 }
 
 bool reset_device(const struct device* d) {
   const bool simulator = d->revision == REVISION_QEMU;
-  if (simulator) reg_write(d, QEMU_RESET, 1);  // 8.5: and the mailbox request as well
+  const uint32_t qemu_reset = d->layout->qemu_reset;
+  if (simulator) {  // 8.5: v2 makes the mailbox request as well
+    const bool v2 = d->layout->generation == 2;
+    reg_write(d, qemu_reset, v2 ? 1 : ~0u);
+    if (!v2) return reg_wait(d, qemu_reset, ~0u, 0, RESET_MS);
+  }
   request(d, RESET_DEVICE);
-  return acknowledged(d) && (!simulator || reg_wait(d, QEMU_RESET, ~0u, 0, RESET_MS));
+  return acknowledged(d) && (!simulator || reg_wait(d, qemu_reset, ~0u, 0, RESET_MS));
 }
 
 static uint32_t semaphores(unsigned block) {
@@ -63,7 +74,7 @@ static bool is_clear(const struct device* d, unsigned b) {
 }
 
 static void check_reset_values(const struct device* d, unsigned engine, unsigned q) {
-  const uint32_t u = udma_unit(engine);
+  const uint32_t u = udma_unit(d, engine);
   for (int half = 0; half < 2; ++half) {
     const uint32_t at = u + (half == 0 ? M2S_QUEUE(q) : S2M_QUEUE(q));
     const char* name = half == 0 ? "M2S" : "S2M";

@@ -16,6 +16,15 @@ void check_after_boot(struct device* device);  // after leave_busy and a reset o
 void check_removal(struct device* device);     // removes and finds it again
 void leave_busy(struct device* device);        // transfers under way, for a reset of the guest
 void measure(struct device* device);
+// Every device of any generation: probe, reset, copies through every stack. Opens them itself.
+void check_each(void);
+// The election of an ultraserver among the guests of its four nodes. Opens its devices itself.
+void check_election(void);
+
+// company.c: another processor, if there is one, uses the device and `memory` (80 bytes) until it
+// leaves. What it reads is right if the device is always there: not reset, its BARs enabled.
+void company_comes(const struct device* device, volatile uint32_t* memory, bool always_there);
+void company_leaves(void);
 
 // A reset request with its handshake (spec/hw-registers.md 8.1, 8.2); false if it was not served in
 // time.

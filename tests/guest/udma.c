@@ -5,13 +5,31 @@
 
 #define QUEUES 16u
 
-uint32_t udma_unit(unsigned engine) {
+static bool v2(const struct device* d) {
+  return d->layout->generation == 2;
+}
+
+// spec/hw-registers.md 2.4: four windows of 32 engines, and two copy engines on each die.
+static uint32_t window(unsigned engine) {
+  return 0x80000000u + engine / 32 * 0x10000000u;
+}
+
+static uint32_t udma_unit_v3(unsigned engine) {
+  static const uint32_t copy[] = {0x06800000, 0x06900000, 0x46800000, 0x46900000};
+  if (engine >= 128) return copy[engine - 128];
+  const uint32_t first = engine / 32 % 2 == 0 ? 0x02000000 : 0x04000000;
+  return window(engine) + first + engine % 32 * 0x100000u;
+}
+
+uint32_t udma_unit(const struct device* d, unsigned engine) {
+  if (!v2(d)) return udma_unit_v3(engine);
   if (engine < 16) return APB + engine * 0x40000u;
   if (engine < 32) return APB + 0x700000u + (engine - 16) * 0x40000u;
   return engine == 32 ? APB + 0x600000u : APB + 0xD00000u;
 }
 
-static uint32_t sdma_wrapper(unsigned engine) {
+static uint32_t sdma_wrapper(const struct device* d, unsigned engine) {
+  if (!v2(d)) return udma_unit_v3(engine) + 0x40000u;
   if (engine < 16) return APB + 0x400000u + engine * 0x7000u;
   if (engine < 32) return APB + 0xB00000u + (engine - 16) * 0x7000u;
   return engine == 32 ? APB + 0x640000u : APB + 0xD40000u;
@@ -21,8 +39,8 @@ static uint32_t sdma_wrapper(unsigned engine) {
 static void init_broadcast(const struct device* d, unsigned engine) {
   const unsigned e = engine % 16;
   const bool last = e == 0 || e == 3 || e == 6 || e == 9 || e == 15;
-  reg_write(d, sdma_wrapper(engine) + 0x100, 0xFFFFu >> e);
-  reg_write(d, sdma_wrapper(engine) + 0x104, last ? 0xFFFFu : 0);
+  reg_write(d, sdma_wrapper(d, engine) + 0x100, 0xFFFFu >> e);
+  reg_write(d, sdma_wrapper(d, engine) + 0x104, last ? 0xFFFFu : 0);
 }
 
 struct store {
@@ -54,13 +72,37 @@ static void init_axi_errors(const struct device* d, uint32_t u) {
   reg_write(d, u + 0x3A300, 0xFFFFFFFF);
 }
 
-// spec/hw-registers.md 3.10, column v2, in its order.
+static void set_bits(const struct device* d, uint32_t offset, uint32_t also, uint32_t bits) {
+  const uint32_t value = reg_read(d, offset) | bits;
+  reg_write(d, offset, value);
+  if (also != 0) reg_write(d, also, value);
+}
+
+// Step 28: engines on the compute side do not look at ring ids.
+static void mask_ring_ids(const struct device* d, unsigned engine) {
+  const uint32_t u = udma_unit(d, engine);
+  const uint32_t block = engine / 32 % 2 == 0 ? 0x0C000000 : 0x0C400000;
+  const uint32_t f = window(engine) + block + engine % 32 * 0x20000u;
+  set_bits(d, u + 0x3A010, u + 0x3A030, 0x20000);
+  set_bits(d, u + 0x3A050, u + 0x3A070, 0x800);
+  set_bits(d, f + 0x90, 0, 0x800);
+  set_bits(d, f + 0xD0, 0, 4);
+  set_bits(d, u + 0x20C, 0, 0x20000);
+  set_bits(d, u + 0x2020C, 0, 0x800);
+}
+
+// spec/hw-registers.md 3.10, in its order.
 void udma_init_engine(const struct device* d, unsigned engine, bool again) {
-  static const struct store before_selectors[] = {{0x310, 0x01000400},   {0x124, 0x0000086F},
-                                                  {0x3A300, 0x05F5E100}, {0x408, 0},
-                                                  {0x254, 0x010FFFFF},   {0x258, 0x00000102}};
+  const bool is_v2 = v2(d);
+  const struct store before_selectors[] = {{0x310, is_v2 ? 0x01000400 : 0x010008F8},
+                                           {0x124, is_v2 ? 0x0000086F : 0x20808080},
+                                           {0x3A300, 0x05F5E100},
+                                           {0x408, 0},
+                                           {0x254, 0x010FFFFF},
+                                           {0x258, 0x00000102}};
   static const struct store between[] = {{0x118, 0x00010008}, {0x2038C, 0}};
-  static const struct store outstanding[] = {{0x20124, 0x00400008}, {0x20128, 0x40804080}};
+  const struct store outstanding[] = {{0x20124, is_v2 ? 0x00400008 : 0x00400080},
+                                      {0x20128, 0x40804080}};
   static const struct store interrupts[] = {
       {0x3A028, 0x28},       {0x380E8, 0x28},       {0x3A030, 0xF0000000}, {0x3A0B0, 0xFFFFFFC0},
       {0x3A018, 0xF0000000}, {0x3A098, 0xFFFFFFC0}, {0x380D8, 0xFFFFFAFF}, {0x3A068, 0x28},
@@ -70,8 +112,8 @@ void udma_init_engine(const struct device* d, unsigned engine, bool again) {
                                           {0x308, 0x4181},   {0x20308, 0x4181},
                                           {0x11C, 0x10008},  {0x2011C, 0x10008}};
   static const struct store wrapper[] = {{0x1C, 1}, {0x20, 1}, {0x00, 1}};
-  const uint32_t u = udma_unit(engine);
-  if (engine < 32) init_broadcast(d, engine);
+  const uint32_t u = udma_unit(d, engine);
+  if (is_v2 && engine < d->layout->engines) init_broadcast(d, engine);
   for (uint32_t q = 0; q < QUEUES; ++q) {
     reg_write(d, u + M2S_QUEUE(q) + Q_CONFIG, again ? 0x03030000 : 0x00030000);
     reg_write(d, u + S2M_QUEUE(q) + Q_CONFIG, again ? 0x03030000 : 0x00030000);
@@ -83,11 +125,18 @@ void udma_init_engine(const struct device* d, unsigned engine, bool again) {
     for (uint32_t k = 1; k < 4; ++k) reg_write(d, u + 0x3C400 + q * 0x40 + k * 4, 0xFFFFFFFF);
   }
   WRITE_ALL(d, u, outstanding);
+  if (d->layout->generation == 4)
+    reg_write(d, u + 0x2012C, (reg_read(d, u + 0x2012C) & ~0x3FFu) | 0x100);
   reg_write(d, u + 0x3B460, reg_read(d, u + 0x3B460) & ~1u);
   WRITE_ALL(d, u, interrupts);
   WRITE_ALL(d, u, prefetch);
-  WRITE_ALL(d, sdma_wrapper(engine), wrapper);
-  init_axi_errors(d, u);
+  WRITE_ALL(d, sdma_wrapper(d, engine), wrapper);
+  if (is_v2) {
+    init_axi_errors(d, u);
+    return;
+  }
+  reg_write(d, sdma_wrapper(d, engine) + 0x800, 0x26);
+  if (engine < d->layout->engines) mask_ring_ids(d, engine);
 }
 
 static void half_start(struct half* half) {
@@ -99,7 +148,7 @@ static void half_start(struct half* half) {
 void queue_init(struct queue* queue, const struct device* device, unsigned engine, unsigned number,
                 uint32_t length) {
   *queue = (struct queue){.device = device, .engine = engine, .number = number};
-  queue->unit = udma_unit(engine);
+  queue->unit = udma_unit(device, engine);
   queue->words = memory_get(8);
   for (int i = 0; i < 2; ++i) {
     struct half* half = i == 0 ? &queue->tx : &queue->rx;

@@ -32,8 +32,8 @@ struct queue {
   struct memory words;  // the marker, and where it is copied to
 };
 
-// BAR offset of engine 0..33: 16 for each NeuronCore, then the two for host copies.
-uint32_t udma_unit(unsigned engine);
+// BAR offset of an engine: 16 for each NeuronCore, then those for host copies.
+uint32_t udma_unit(const struct device* device, unsigned engine);
 // `again`: it was initialised before since the program started (spec/hw-registers.md 3.10, step 2).
 void udma_init_engine(const struct device* device, unsigned engine, bool again);
 // Rings of `length` descriptors in host memory.
@@ -60,6 +60,9 @@ void marker_add(struct queue* queue);
 bool marker_wait(struct queue* queue, unsigned ms);
 // Marker, both doorbells, S2M first as drivers do, and wait.
 bool queue_run(struct queue* queue);
+
+// measure.c: writes 16 MiB from the device address on.
+void measure_driver_copy(struct queue* queue, uint64_t hbm);
 
 uint32_t queue_read(const struct queue* queue, bool tx, uint32_t offset);
 void queue_write(const struct queue* queue, bool tx, uint32_t offset, uint32_t value);
