@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -85,10 +86,21 @@ unsigned free_major() {
   return kFirst;
 }
 
-std::map<std::string, std::string> dmi_files(const std::string& product_name) {
+// Fields of an instance's DMI table (spec/clients.md 4.1). Instances are told apart by their node.
+std::map<std::string, std::string> dmi_files(const std::string& product_name, size_t node) {
   if (product_name.empty()) return {};
-  return {{"/sys/class/dmi/id/product_name", product_name + "\n"},
-          {"/sys/devices/virtual/dmi/id/product_name", product_name + "\n"}};
+  char id[32];
+  std::snprintf(id, sizeof id, "i-%017zx", node + 1);
+  const std::pair<const char*, std::string> fields[] = {{"product_name", product_name},
+                                                        {"sys_vendor", "Amazon EC2"},
+                                                        {"board_asset_tag", id},
+                                                        {"bios_vendor", "Amazon EC2"},
+                                                        {"bios_version", "1.0"}};
+  std::map<std::string, std::string> files;
+  for (const char* directory : {"/sys/class/dmi/id/", "/sys/devices/virtual/dmi/id/"}) {
+    for (const auto& [name, text] : fields) files[std::string(directory) + name] = text + "\n";
+  }
+  return files;
 }
 
 }  // namespace
@@ -134,7 +146,7 @@ base::Result<std::unique_ptr<NodeServer>> NodeServer::start(Params params) {
     const std::string root = impl->directory->path() + "/node" + std::to_string(i);
     const Identity identity = i < params.identities.size() ? params.identities[i] : Identity{};
     impl->trees.push_back(
-        std::make_unique<SysfsMirror>(device, root, major, dmi_files(identity.product_name)));
+        std::make_unique<SysfsMirror>(device, root, major, dmi_files(identity.product_name, i)));
     nodes.push_back({&device, impl->trees.back().get()});
     NodeFacts fact;
     fact.sysfs_root = root;

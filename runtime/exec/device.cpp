@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
+#include <string>
 #include <utility>
 
 #include "contract/regs/cc.h"
 #include "driver/ndl/ndl.h"
 #include "driver/ndl/nrt/nds/neuron_ds.h"
+#include "runtime/nrt/environment.h"
 #include "runtime/nrt/log.h"
 #include "runtime/nrt/status.h"
+#include "runtime/nrt/version.h"
 
 namespace nrt {
 namespace {
@@ -96,7 +100,34 @@ base::Result<std::shared_ptr<Device>> Device::open(int index) {
     log(LogLevel::kWarn, Component::kTdrv, "tdrv_init_mla_phase1",
         "nd%d has no datastore: no counters", index);
   }
+  device->publish_process();
   return device;
+}
+
+void Device::publish_process() {
+  if (datastore_ == nullptr) return;
+  nmetric_version_t version = {};
+  version.major_ver = kVersion[0] & 0xff;
+  version.minor_ver = kVersion[1] & 0xff;
+  version.build_num = kVersion[2] & 0xffffffff;
+  uint64_t packed = version.all;
+  nds_set_nd_counter(datastore_, NDS_ND_COUNTER_RUNTIME_VERSION, &packed);
+  // spec/tools.md 5.2: the label, else the process id.
+  const std::string tag = environment("NEURON_PROCESS_TAG").value_or(std::to_string(owner_));
+  const nds_obj_handle_t process = nds_obj_new(datastore_, OBJECT_TYPE_PROCESS_INFO);
+  if (nds_process_info_t* info = nds_obj_handle_to_process_info(process)) {
+    std::snprintf(info->tag, sizeof info->tag, "%s", tag.c_str());
+    info->runtime_version = {static_cast<uint8_t>(kVersion[0]), static_cast<uint8_t>(kVersion[1]),
+                             static_cast<uint32_t>(kVersion[2])};
+    nds_obj_commit(process);
+  }
+  const nds_obj_handle_t extended = nds_obj_new(datastore_, OBJECT_TYPE_PROCESS_INFO_EXT);
+  if (nds_process_info_ext_t* info = nds_obj_handle_to_process_info_ext(extended)) {
+    std::snprintf(info->tag, sizeof info->tag, "%s", tag.c_str());
+    nds_obj_commit(extended);
+  }
+  process_info_ = process;
+  process_info_ext_ = extended;
 }
 
 // Hosts number their devices from 0; the device knows its number among all of the platform since
@@ -127,6 +158,9 @@ bool Device::usable() const {
 void Device::close() {
   if (!open_.exchange(false)) return;
   if (owner_ != getpid()) return;
+  for (void* object : {process_info_, process_info_ext_}) {
+    if (object != nullptr) nds_obj_delete(object);
+  }
   if (datastore_ != nullptr) nds_close(datastore_);
   ndl_close_device(handle_);
 }

@@ -53,9 +53,13 @@ class Device {
  private:
   Device() = default;
   base::Result<uint32_t> read_chip();
+  // Tells tools who uses the device: version and label (spec/ndl-api.md 6.3, 6.6).
+  void publish_process();
 
   ndl_device* handle_ = nullptr;
   nds_instance* datastore_ = nullptr;  // null: the driver has none, counting is skipped
+  void* process_info_ = nullptr;       // objects of the datastore; deleting them takes them out
+  void* process_info_ext_ = nullptr;
   int index_ = 0;
   uint32_t chip_ = 0;
   pid_t owner_ = 0;

@@ -17,14 +17,14 @@
 #include "runtime/nrt/instance.h"
 #include "runtime/nrt/runtime_state.h"
 #include "runtime/nrt/sys_trace.h"
+#include "runtime/nrt/version.h"
 
 namespace {
 
 using nrt::error;
+using nrt::kVersion;
 using nrt::null_argument;
 using nrt::Process;
-
-constexpr uint64_t kVersion[4] = {2, 31, 0, 0};
 
 base::Status copy_out(const void* from, size_t library_size, void* to, size_t caller_size,
                       size_t least, size_t* written) {

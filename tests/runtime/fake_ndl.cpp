@@ -68,6 +68,15 @@ struct Machine {
   size_t uploads = 0;
   uint64_t time = 0;
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> counters;
+  std::map<uint32_t, uint64_t> device_counters;
+  std::map<int, std::string> labels;  // by type of object
+};
+
+// An object of the datastore, of whichever type.
+struct PublishedObject {
+  int type;
+  nds_process_info_t process;
+  nds_process_info_ext_t extended;
 };
 
 Machine* machine = new Machine;
@@ -323,6 +332,13 @@ uint32_t register_value(uint64_t bar0) {
 uint64_t counter(uint32_t core, uint32_t index) {
   return machine->counters[{core, index}];
 }
+uint64_t device_counter(uint32_t index) {
+  return machine->device_counters[index];
+}
+std::string label(int object_type) {
+  const auto found = machine->labels.find(object_type);
+  return found == machine->labels.end() ? "" : found->second;
+}
 void mark_core_busy(uint32_t core) {
   machine->marked.insert(core);
 }
@@ -340,6 +356,7 @@ int fail(int error) {
 using fake::fail;
 using fake::guard;
 using fake::machine;
+using fake::PublishedObject;
 using Lock = std::lock_guard<std::recursive_mutex>;
 
 extern "C" {
@@ -580,6 +597,34 @@ int nds_close(nds_instance_t*) {
 int nds_increment_nc_counter(nds_instance_t*, int core, uint32_t index, uint64_t increment) {
   const Lock lock(guard);
   machine->counters[{static_cast<uint32_t>(core), index}] += increment;
+  return 0;
+}
+int nds_set_nd_counter(nds_instance_t*, uint32_t index, uint64_t* value) {
+  const Lock lock(guard);
+  machine->device_counters[index] = *value;
+  return 0;
+}
+nds_obj_handle_t nds_obj_new(nds_instance_t*, int type) {
+  return new PublishedObject{type, {}, {}};
+}
+nds_process_info_t* nds_obj_handle_to_process_info(nds_obj_handle_t object) {
+  return &static_cast<PublishedObject*>(object)->process;
+}
+nds_process_info_ext_t* nds_obj_handle_to_process_info_ext(nds_obj_handle_t object) {
+  return &static_cast<PublishedObject*>(object)->extended;
+}
+int nds_obj_commit(nds_obj_handle_t object) {
+  const Lock lock(guard);
+  const auto* published = static_cast<PublishedObject*>(object);
+  const bool extended = published->type == OBJECT_TYPE_PROCESS_INFO_EXT;
+  machine->labels[published->type] = extended ? published->extended.tag : published->process.tag;
+  return 0;
+}
+int nds_obj_delete(nds_obj_handle_t object) {
+  const Lock lock(guard);
+  const auto* published = static_cast<PublishedObject*>(object);
+  machine->labels.erase(published->type);
+  delete published;
   return 0;
 }
 int ndl_get_dmabuf_fd(uint64_t, uint64_t, int*) {

@@ -40,5 +40,8 @@ const std::vector<std::pair<uint64_t, uint32_t>>& writes();
 uint32_t register_value(uint64_t bar0);
 void mark_core_busy(uint32_t core);
 uint64_t counter(uint32_t core, uint32_t index);  // of the datastore
+uint64_t device_counter(uint32_t index);          // of the datastore
+// The label in the datastore's object of this type; empty: there is none.
+std::string label(int object_type);
 
 }  // namespace fake
