@@ -3,7 +3,7 @@
 include(CMakePackageConfigHelpers)
 
 install(TARGETS soma nccom-test neff RUNTIME DESTINATION bin)
-install(TARGETS neuron-ls neuron-monitor RUNTIME DESTINATION bin)
+install(TARGETS neuron-ls neuron-monitor neuron-top RUNTIME DESTINATION bin)
 install(PROGRAMS tools/neuron-monitor/neuron-monitor-prometheus.py DESTINATION bin)
 install(TARGETS nrt ndl shim soma_kernel soma_machine LIBRARY DESTINATION lib NAMELINK_SKIP)
 install(TARGETS nrt ndl LIBRARY DESTINATION lib NAMELINK_ONLY)

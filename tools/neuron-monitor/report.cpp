@@ -67,11 +67,6 @@ std::map<uint32_t, LogicalCore> logical_cores(const Interval& interval,
   return logical;
 }
 
-std::string core_version(const Devices& devices) {
-  const std::string version = "v" + std::to_string(devices.all.front().architecture);
-  return devices.logical_size > 1 ? version + "d" : version;
-}
-
 double utilization(uint64_t busy_us, double seconds) {
   constexpr double kMicro = 1e6;
   return percent(static_cast<double>(busy_us), seconds * kMicro);
@@ -281,6 +276,11 @@ std::string device_type() {
 }
 
 }  // namespace
+
+std::string core_version(const Devices& devices) {
+  const std::string version = "v" + std::to_string(devices.all.front().architecture);
+  return devices.logical_size > 1 ? version + "d" : version;
+}
 
 double Interval::seconds() const {
   return std::chrono::duration<double>(now.time - before.time).count();

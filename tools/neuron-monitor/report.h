@@ -23,6 +23,8 @@ struct Interval {
 Json runtime_group(Group group, const Interval& interval, const Application& application,
                    const neuron_host::Devices& devices);
 Json system_group(Group group, const Interval& interval);
+// "v3", and "v3d" where a core is two physical ones.
+std::string core_version(const neuron_host::Devices& devices);
 Json instance_info(const neuron_host::Instance& instance);
 Json hardware_info(const neuron_host::Devices& devices);
 

@@ -95,6 +95,7 @@ void add_applications(const neuron_host::Device& device, std::map<pid_t, Applica
     application.pid = app.pid;
     application.tag = label_of(datastore, app.pid);
     application.host_bytes += app.host_mem_size;
+    application.host_by_device[device.index] += app.host_mem_size;
     application.device_bytes += app.device_mem_size;
     add_cores(datastore, static_cast<uint32_t>(device.index) * device.cores, device.cores,
               application);

@@ -22,6 +22,7 @@ struct Application {
   pid_t pid = 0;
   std::string tag;
   uint64_t host_bytes = 0;
+  std::map<int, uint64_t> host_by_device;  // the same, by index
   uint64_t device_bytes = 0;
   std::map<uint32_t, CoreCounters> cores;  // by physical core of the host; those in use
   uint64_t user_ticks = 0;                 // of processor time
