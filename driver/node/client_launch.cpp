@@ -45,6 +45,7 @@ std::vector<std::string> client_environment(const ClientLaunch& launch,
   environment.set("SOMA_SOCKET", launch.socket_path);
   environment.set("SOMA_CLOCK", launch.clock == ClientClock::kVirtual ? "virtual" : "host");
   environment.set("SOMA_NODE", std::to_string(launch.node));
+  environment.set("SOMA_SDK", launch.sdk);
   return environment.take();
 }
 

@@ -16,6 +16,7 @@ struct ClientLaunch {
   std::vector<std::string> library_dirs;  // put in front of LD_LIBRARY_PATH
   ClientClock clock = ClientClock::kVirtual;
   unsigned node = 0;
+  std::string sdk;  // what /opt/aws/neuron is to the program; empty: the host's
 };
 
 // `base` is an environment ("NAME=value" each); returns it with LD_PRELOAD and LD_LIBRARY_PATH

@@ -350,6 +350,8 @@ __attribute__((constructor)) void connect_at_start() {
   char directory[wire::kMaxPath];
   facts.inside_tree = facts.root_length > 0 && getcwd(directory, sizeof directory) != nullptr &&
                       strncmp(directory, facts.root, facts.root_length) == 0;
+  const char* sdk = getenv("SOMA_SDK");
+  if (sdk != nullptr && strlen(sdk) < sizeof facts.sdk) strcpy(facts.sdk, sdk);
   admit_server();
   facts.active = facts.page->magic == kStatusMagic && facts.page->version == kStatusVersion;
 }

@@ -29,7 +29,8 @@ struct Facts {
   uint32_t node_count = 0;
   char extra_paths[2048] = {};
   uint32_t extra_count = 0;
-  bool inside_tree = false;  // the working directory is in the virtual sysfs
+  char sdk[wire::kMaxPath] = {};  // where the SDK's programs and libraries lie; empty: the host's
+  bool inside_tree = false;       // the working directory is in the virtual sysfs
 };
 extern Facts facts;
 

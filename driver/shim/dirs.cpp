@@ -15,6 +15,7 @@
 #include "driver/shim/client.h"
 #include "driver/shim/paths.h"
 #include "driver/shim/real.h"
+#include "driver/shim/sdk.h"
 
 namespace shim = driver::shim;
 
@@ -93,7 +94,7 @@ Entry* read_entry(DIR* stream, Real real) {
 SHIM_EXPORT DIR* opendir(const char* path) {
   if (shim::facts.active && shim::is_dev_directory(path)) return track(SHIM_REAL(opendir)(path));
   shim::Place place;
-  if (!shim::locate(AT_FDCWD, path, &place)) return SHIM_REAL(opendir)(path);
+  if (!shim::locate(AT_FDCWD, path, &place)) return SHIM_REAL(opendir)(shim::SdkName(path).get());
   if (place.kind == shim::Place::kTree) return SHIM_REAL(opendir)(place.path);
   errno = place.error != 0 ? place.error : ENOTDIR;
   return nullptr;
@@ -174,7 +175,8 @@ SHIM_EXPORT int scandir(const char* path, dirent*** names, Filter filter, Compar
   if (shim::facts.active && shim::is_dev_directory(path)) return scan_dev(names, filter, compare);
   shim::Place place;
   const char* target = shim::redirect(AT_FDCWD, path, &place);
-  return SHIM_REAL(scandir)(target != nullptr ? target : path, names, filter, compare);
+  return SHIM_REAL(scandir)(target != nullptr ? target : shim::SdkName(path).get(), names, filter,
+                            compare);
 }
 
 SHIM_EXPORT int scandir64(const char* path, dirent64*** names, int (*filter)(const dirent64*),
@@ -207,7 +209,8 @@ using GlobError = int (*)(const char*, int);
 template <typename Real>
 int glob_virtual(const char* pattern, int flags, GlobError error, glob_t* result, Real real) {
   const bool ours = shim::facts.active && pattern != nullptr && (flags & GLOB_ALTDIRFUNC) == 0 &&
-                    (strncmp(pattern, "/dev", 4) == 0 || strncmp(pattern, "/sys", 4) == 0);
+                    (strncmp(pattern, "/dev", 4) == 0 || strncmp(pattern, "/sys", 4) == 0 ||
+                     strncmp(pattern, "/opt", 4) == 0);
   if (!ours) return real(pattern, flags, error, result);
   result->gl_opendir = glob_open;
   result->gl_readdir = glob_read;

@@ -13,6 +13,7 @@
 #include "driver/shim/descriptors.h"
 #include "driver/shim/paths.h"
 #include "driver/shim/real.h"
+#include "driver/shim/sdk.h"
 
 namespace shim = driver::shim;
 namespace wire = driver::wire;
@@ -94,10 +95,22 @@ int open_attribute(const shim::Place& place, int flags) {
   return fd;
 }
 
+// Users do not write to the SDK.
+int open_sdk(const shim::SdkName& name, int flags) {
+  if ((flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)) != 0) {
+    return as_errno(-EACCES);
+  }
+  return real_open(name.get(), flags);
+}
+
 // Opens one of ours; false when the path is the host's.
 bool open_virtual(int dirfd, const char* path, int flags, int* result) {
   shim::Place place;
-  if (!shim::locate(dirfd, path, &place)) return false;
+  if (!shim::locate(dirfd, path, &place)) {
+    const shim::SdkName name(path);
+    if (name.ours()) *result = open_sdk(name, flags);
+    return name.ours();
+  }
   *result =
       place.kind == shim::Place::kDevice ? open_node(place, flags) : open_attribute(place, flags);
   return true;

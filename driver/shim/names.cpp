@@ -12,6 +12,7 @@
 #include "driver/shim/descriptors.h"
 #include "driver/shim/paths.h"
 #include "driver/shim/real.h"
+#include "driver/shim/sdk.h"
 
 namespace shim = driver::shim;
 
@@ -24,10 +25,17 @@ int absent(const shim::Place& place) {
   return SHIM_REAL(lstat)(place.path, &info) == 0 ? 0 : errno;
 }
 
+// Users change nothing in the SDK.
+bool refuses_sdk(const char* path, int* result) {
+  if (!shim::is_sdk_name(path)) return false;
+  *result = shim::fail(EACCES);
+  return true;
+}
+
 // Whether `path` is one of ours: no new name can stand there. *result is -1.
 bool refuses_name(int dirfd, const char* path, int* result) {
   shim::Place place;
-  if (!shim::locate(dirfd, path, &place)) return false;
+  if (!shim::locate(dirfd, path, &place)) return refuses_sdk(path, result);
   const int missing = absent(place);
   *result = shim::fail(missing == 0 ? EEXIST : missing == ENOENT ? EPERM : missing);
   return true;
@@ -36,7 +44,7 @@ bool refuses_name(int dirfd, const char* path, int* result) {
 // Whether `path` is one of ours: it cannot be removed.
 bool refuses_removal(int dirfd, const char* path, int* result) {
   shim::Place place;
-  if (!shim::locate(dirfd, path, &place)) return false;
+  if (!shim::locate(dirfd, path, &place)) return refuses_sdk(path, result);
   const int missing = absent(place);
   *result = shim::fail(missing == 0 ? EPERM : missing);
   return true;
@@ -47,7 +55,7 @@ bool refuses_rename(int from_dir, const char* from, int to_dir, const char* to, 
   shim::Place new_place;
   const bool ours = shim::locate(from_dir, from, &old_place);
   const bool onto_ours = shim::locate(to_dir, to, &new_place);
-  if (!ours && !onto_ours) return false;
+  if (!ours && !onto_ours) return refuses_sdk(from, result) || refuses_sdk(to, result);
   const int missing = ours ? absent(old_place) : 0;
   *result = shim::fail(missing != 0 ? missing : ours != onto_ours ? EXDEV : EPERM);
   return true;

@@ -15,6 +15,7 @@
 #include "driver/shim/descriptors.h"
 #include "driver/shim/paths.h"
 #include "driver/shim/real.h"
+#include "driver/shim/sdk.h"
 
 namespace shim = driver::shim;
 
@@ -123,12 +124,14 @@ int fix_fstat(int fd, Stat* to, int result) {
 
 }  // namespace
 
-#define SHIM_STAT(name, type)                                                    \
-  SHIM_EXPORT int name(const char* path, struct type* to) noexcept {             \
-    shim::Place place;                                                           \
-    if (!shim::locate(AT_FDCWD, path, &place)) return SHIM_REAL(name)(path, to); \
-    if (place.kind == shim::Place::kDevice) return fill(place, to);              \
-    return as_tree(place, to, SHIM_REAL(name)(place.path, to));                  \
+#define SHIM_STAT(name, type)                                        \
+  SHIM_EXPORT int name(const char* path, struct type* to) noexcept { \
+    shim::Place place;                                               \
+    if (!shim::locate(AT_FDCWD, path, &place)) {                     \
+      return SHIM_REAL(name)(shim::SdkName(path).get(), to);         \
+    }                                                                \
+    if (place.kind == shim::Place::kDevice) return fill(place, to);  \
+    return as_tree(place, to, SHIM_REAL(name)(place.path, to));      \
   }
 SHIM_STAT(stat, stat)
 SHIM_STAT(stat64, stat64)
@@ -146,7 +149,7 @@ SHIM_EXPORT int fstat64(int fd, struct stat64* to) noexcept {
   SHIM_EXPORT int name(int dirfd, const char* path, struct type* to, int flags) noexcept { \
     shim::Place place;                                                                     \
     if (!shim::locate(dirfd, path, &place)) {                                              \
-      const int result = SHIM_REAL(name)(dirfd, path, to, flags);                          \
+      const int result = SHIM_REAL(name)(dirfd, shim::SdkName(path).get(), to, flags);     \
       return (flags & AT_EMPTY_PATH) != 0 ? fix_fstat(dirfd, to, result) : result;         \
     }                                                                                      \
     if (place.kind == shim::Place::kDevice) return fill(place, to);                        \
@@ -162,7 +165,7 @@ SHIM_EXPORT int statx(int dirfd, const char* path, int flags, unsigned mask,
     if (place.kind == shim::Place::kDevice) return fill_statx(place, to);
     return as_tree_x(place, to, SHIM_REAL(statx)(AT_FDCWD, place.path, flags, mask, to));
   }
-  const int result = SHIM_REAL(statx)(dirfd, path, flags, mask, to);
+  const int result = SHIM_REAL(statx)(dirfd, shim::SdkName(path).get(), flags, mask, to);
   if (result != 0 || (flags & AT_EMPTY_PATH) == 0) return result;
   shim::DeviceFile file;
   if (S_ISSOCK(to->stx_mode) && shim::device_file(dirfd, &file)) {
@@ -208,7 +211,9 @@ SHIM_EXPORT int euidaccess(const char* path, int mode) noexcept {
 SHIM_EXPORT int faccessat(int dirfd, const char* path, int mode, int flags) noexcept {
   shim::Place place;
   if (!shim::locate(dirfd, path, &place)) {
-    return SHIM_REAL(faccessat)(dirfd, path, mode, flags);
+    const shim::SdkName name(path);
+    if (name.ours() && (mode & W_OK) != 0) return shim::fail(EACCES);
+    return SHIM_REAL(faccessat)(dirfd, name.get(), mode, flags);
   }
   if (place.kind == shim::Place::kTree) {
     return SHIM_REAL(faccessat)(AT_FDCWD, place.path, mode, flags);
@@ -226,7 +231,7 @@ SHIM_EXPORT int faccessat(int dirfd, const char* path, int mode, int flags) noex
 SHIM_EXPORT ssize_t readlinkat(int dirfd, const char* path, char* buffer, size_t size) noexcept {
   shim::Place place;
   if (!shim::locate(dirfd, path, &place)) {
-    return SHIM_REAL(readlinkat)(dirfd, path, buffer, size);
+    return SHIM_REAL(readlinkat)(dirfd, shim::SdkName(path).get(), buffer, size);
   }
   if (place.kind == shim::Place::kTree) {
     return SHIM_REAL(readlinkat)(AT_FDCWD, place.path, buffer, size);
@@ -240,7 +245,9 @@ SHIM_EXPORT ssize_t readlink(const char* path, char* buffer, size_t size) noexce
 
 SHIM_EXPORT char* realpath(const char* path, char* resolved) noexcept {
   shim::Place place;
-  if (!shim::locate(AT_FDCWD, path, &place)) return SHIM_REAL(realpath)(path, resolved);
+  if (!shim::locate(AT_FDCWD, path, &place)) {
+    return SHIM_REAL(realpath)(shim::SdkName(path).get(), resolved);
+  }
   char real[PATH_MAX] = {};
   if (place.kind == shim::Place::kDevice) {
     if (place.error != 0) {
@@ -261,7 +268,7 @@ SHIM_EXPORT int chdir(const char* path) noexcept {
   if (place.kind == shim::Place::kDevice) {
     return shim::fail(place.error != 0 ? place.error : ENOTDIR);
   }
-  const int result = SHIM_REAL(chdir)(target != nullptr ? target : path);
+  const int result = SHIM_REAL(chdir)(target != nullptr ? target : shim::SdkName(path).get());
   // Relative names keep leading into the tree while the working directory is in it.
   if (result == 0 && shim::facts.active && (target != nullptr || path[0] == '/')) {
     shim::facts.inside_tree = target != nullptr;

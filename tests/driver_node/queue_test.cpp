@@ -73,6 +73,7 @@ TEST(ClientLaunch, ExtendsAndOverrides) {
   launch.library_dirs = {"/a", "/b"};
   launch.clock = driver::ClientClock::kHost;
   launch.node = 2;
+  launch.sdk = "/run/x/sdk";
   const auto environment = driver::client_environment(
       launch, {"PATH=/bin", "LD_PRELOAD=other.so", "SOMA_SOCKET=stale", "SOMA_SOCKETS=kept"});
   const std::vector<std::string> expected = {"PATH=/bin",
@@ -81,7 +82,8 @@ TEST(ClientLaunch, ExtendsAndOverrides) {
                                              "SOMA_SOCKETS=kept",
                                              "LD_LIBRARY_PATH=/a:/b",
                                              "SOMA_CLOCK=host",
-                                             "SOMA_NODE=2"};
+                                             "SOMA_NODE=2",
+                                             "SOMA_SDK=/run/x/sdk"};
   EXPECT_EQ(environment, expected);
 }
 

@@ -9,13 +9,13 @@
 
 #include "driver/node/client_launch.h"
 #include "sim/main_loop.h"
+#include "tools/soma/sdk.h"
 
 namespace soma {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kShim = "libsoma-shim.so";
 constexpr const char* kInspect = "/inspect";
 
 base::Status make_directories(const std::string& place, size_t nodes) {
@@ -54,6 +54,7 @@ base::Result<std::unique_ptr<Session>> Session::create(const MachineOptions& opt
     base::Status made = make_directories(params.inspect, params.platform.nodes.size());
     if (!made) return made.error();
   }
+  if (base::Status made = make_sdk(session->directory()); !made) return made.error();
   auto machine = sim::Machine::create(std::move(params));
   if (!machine) return machine.error();
   session->machine_ = std::move(*machine);
@@ -61,24 +62,20 @@ base::Result<std::unique_ptr<Session>> Session::create(const MachineOptions& opt
 }
 
 base::Result<std::vector<std::string>> client_environment(const Running& running, uint32_t node) {
-  std::error_code error;
-  const fs::path bin = fs::read_symlink("/proc/self/exe", error).parent_path();
+  const Installation installation = find_installation();
+  if (installation.lib.empty()) {
+    return base::Error{base::Fault::kConfig, 0, installation.bin.string(),
+                       "libsoma-shim.so is not in ../lib; the installation is incomplete"};
+  }
   driver::ClientLaunch launch;
-  for (const char* place : {"lib", "lib/soma"}) {
-    const fs::path library = bin.parent_path() / place;
-    if (launch.shim_path.empty() && fs::exists(library / kShim, error)) {
-      launch.shim_path = (library / kShim).string();
-      launch.library_dirs = {library.string()};
-    }
-  }
-  if (launch.shim_path.empty()) {
-    return base::Error{base::Fault::kConfig, 0, bin.string(),
-                       std::string(kShim) + " is not in ../lib; the installation is incomplete"};
-  }
+  launch.shim_path = (installation.lib / "libsoma-shim.so").string();
+  launch.library_dirs = {installation.lib.string()};
+  launch.sdk = sdk_of(running.directory);
   launch.socket_path = running.socket_path;
   launch.clock =
       running.clock == "host" ? driver::ClientClock::kHost : driver::ClientClock::kVirtual;
   launch.node = node;
+  const fs::path& bin = installation.bin;
   const std::string path = (bin.parent_path() / "libexec/soma").string() + ":" + bin.string() + ":";
   std::vector<std::string> environment = driver::client_environment(launch);
   for (std::string& variable : environment) {
@@ -86,6 +83,7 @@ base::Result<std::vector<std::string>> client_environment(const Running& running
   }
   // The runtime's own way to be asked about programs (spec/nrt-api.md 14.3); who uses it already
   // goes without lines in trace and profile.
+  std::error_code error;
   const std::string inspect = running.directory + kInspect + "/" + std::to_string(node);
   if (::getenv("NEURON_RT_INSPECT_OUTPUT_DIR") == nullptr && fs::exists(inspect, error)) {
     set_variable(environment, "NEURON_RT_INSPECT_ENABLE", "1");
