@@ -126,8 +126,8 @@ class Core {
 
   // Held while a program runs or is set up on the core.
   std::mutex& mutex() { return mutex_; }
-  LoadedProgram* active = nullptr;  // program whose rings are attached; guarded by mutex()
-  bool unusable = false;            // after a fatal error, until the next nrt_init
+  LoadedProgram* active = nullptr;    // program whose rings are attached; guarded by mutex()
+  std::atomic<bool> unusable{false};  // after a fatal error, until the next nrt_init
   std::atomic<uint32_t> loaded_models{0};
   std::atomic<bool> closing{false};  // the runtime ends: nothing may run without a limit
   // The driver's reader lock that tells who runs what; guarded by mutex().

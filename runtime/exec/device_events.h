@@ -40,6 +40,7 @@ struct DeviceEvents {
   int64_t rank = -1;  // global rank, -1 outside a world
   uint32_t model_id = 0;
   uint64_t exec_id = 0;
+  uint64_t seq_id = 0;       // of an asynchronous request, else 0
   uint64_t sync_cpu_ns = 0;  // host clock at the time of sync_nc_ps
   uint64_t sync_nc_ps = 0;
   std::vector<DeviceSpan> spans;

@@ -32,17 +32,19 @@ base::Result<std::shared_ptr<const RankTable>> shared_table(const ccl::Bootstrap
 }  // namespace
 
 base::Result<std::shared_ptr<Communicator>> Communicator::create(const RankPosition& own,
-                                                                 uint32_t rank, uint32_t world) {
+                                                                 uint32_t rank, uint32_t world,
+                                                                 uint32_t local_cores) {
   std::shared_ptr<Communicator> communicator(new Communicator(own, rank, world));
   if (world == 1) return communicator;
   const auto root = environment("NEURON_RT_ROOT_COMM_ID");
-  if (!root) {
-    return error(NRT_FAILURE,
-                 "NEURON_RT_ROOT_COMM_ID is not set: collectives of more than one rank need "
-                 "<address>:<port> of rank 0");
+  if (!root && world > local_cores) {
+    return error(NRT_FAILURE, "NEURON_RT_ROOT_COMM_ID is not set: " + std::to_string(world) +
+                                  " ranks do not fit into this process of " +
+                                  std::to_string(local_cores) +
+                                  " cores, and others are met at <address>:<port> of rank 0");
   }
   ccl::BootstrapOptions options;
-  options.root_id = *root;
+  options.root_id = root.value_or("");
   options.rank = rank;
   options.world = world;
   options.record = pack(own);
@@ -50,8 +52,10 @@ base::Result<std::shared_ptr<Communicator>> Communicator::create(const RankPosit
     log(LogLevel::kWarn, Component::kNrt, "bootstrap", "%s", text.c_str());
   };
   // The log shows errors only unless told otherwise, and people must see why nothing happens.
-  options.alarm = [](const std::string& text) {
-    log(LogLevel::kError, Component::kNrt, "bootstrap", "%s", text.c_str());
+  options.alarm = [alone = !root](const std::string& text) {
+    log(LogLevel::kError, Component::kNrt, "bootstrap", "%s%s", text.c_str(),
+        alone ? "; NEURON_RT_ROOT_COMM_ID is not set, so ranks of other processes do not come"
+              : "");
   };
   auto bootstrap = ccl::Bootstrap::open(std::move(options));
   if (!bootstrap) return bootstrap.error();

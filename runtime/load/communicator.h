@@ -16,9 +16,10 @@ namespace nrt {
 
 class Communicator {
  public:
-  // Starts to meet the peers through NEURON_RT_ROOT_COMM_ID; does not wait for them.
+  // Starts to meet the peers through NEURON_RT_ROOT_COMM_ID; does not wait for them. Without it all
+  // ranks are of this process, so there may be no more of them than its `local_cores`.
   static base::Result<std::shared_ptr<Communicator>> create(const RankPosition& own, uint32_t rank,
-                                                            uint32_t world);
+                                                            uint32_t world, uint32_t local_cores);
 
   uint32_t rank() const { return rank_; }
   uint32_t world() const { return world_; }

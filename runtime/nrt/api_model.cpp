@@ -12,6 +12,7 @@
 namespace {
 
 using nrt::error;
+using nrt::find_model;
 using nrt::null_argument;
 
 struct Callback {
@@ -23,13 +24,6 @@ struct Callback {
 Callback& callback() {
   static auto* instance = new Callback;
   return *instance;
-}
-
-base::Result<std::shared_ptr<nrt::Model>> find_model(const nrt_model_t* model) {
-  if (model == nullptr || !nrt::process().models.contains(model)) {
-    return error(NRT_INVALID_HANDLE, "The model handle is NULL or not alive");
-  }
-  return model->object;
 }
 
 base::Status load(nrt::Runtime& runtime, const void* bytes, size_t size, int32_t vnc,
@@ -95,25 +89,35 @@ void free_info(nrt_tensor_info_array_t* info) {
   std::free(info);
 }
 
+// Behind the asynchronous requests that the core has (spec/nrt-api.md 11.2).
+base::Status execute_in_turn(nrt::Runtime& runtime, nrt::Model& model, const nrt::TensorSet& inputs,
+                             const nrt::TensorSet& outputs, int repeat) {
+  if (repeat <= 0) return error(NRT_INVALID, "The repeat count must be positive");
+  auto operands = model.take(inputs, outputs);
+  if (!operands) return operands.error();
+  base::Status status = error(NRT_FAILURE, "Unexpected failure", base::Fault::kInternal);
+  const auto work = [&] { status = model.execute(std::move(*operands), repeat); };
+  nrt::ExecutionUnit* unit = runtime.async().started(model.core().vnc(), nrt::UnitKind::kCompute);
+  if (unit == nullptr || !unit->do_in_turn(work)) work();
+  return status;
+}
+
 NRT_STATUS execute(const char* function, nrt_model_t* model, const nrt_tensor_set_t* inputs,
                    nrt_tensor_set_t* outputs, int repeat) {
   uint32_t model_id = 0;
   uint32_t vnc = 0;
   std::string name;
-  const NRT_STATUS status = nrt::call(function, [&](nrt::Runtime&) -> base::Status {
+  const NRT_STATUS status = nrt::call(function, [&](nrt::Runtime& runtime) -> base::Status {
     auto found = find_model(model);
     if (!found) return found.error();
-    nrt::Process& p = nrt::process();
-    if (inputs == nullptr || outputs == nullptr || !p.sets.contains(inputs) ||
-        !p.sets.contains(outputs)) {
-      return error(NRT_INVALID, "A tensor set is NULL or not alive");
-    }
+    const nrt::TensorSet* in = nrt::find_set(inputs);
+    const nrt::TensorSet* out = nrt::find_set(outputs);
+    if (in == nullptr || out == nullptr) return nrt::bad_set();
     model_id = (*found)->id();
     vnc = (*found)->core().vnc();
     name = (*found)->name();
     const uint64_t begin = nrt::realtime_ns();
-    const base::Status s = (*found)->execute(*static_cast<const nrt::TensorSet*>(inputs),
-                                             *static_cast<const nrt::TensorSet*>(outputs), repeat);
+    const base::Status s = execute_in_turn(runtime, **found, *in, *out, repeat);
     nrt::sys_trace().add_host(vnc, "nrt_execute", begin, nrt::realtime_ns(),
                               s.ok() ? 0 : static_cast<int>(nrt::status_of(s.error())));
     return s;

@@ -10,33 +10,19 @@
 
 namespace {
 
+using nrt::bad_set;
 using nrt::error;
+using nrt::find_set;
+using nrt::find_tensor;
 using nrt::null_argument;
 using nrt::Tensor;
 using nrt::TensorView;
-
-base::Result<std::shared_ptr<Tensor>> find_tensor(const nrt_tensor_t* tensor) {
-  if (tensor == nullptr) return null_argument();
-  if (!nrt::process().tensors.contains(tensor)) {
-    return error(NRT_INVALID, "The tensor handle is not alive");
-  }
-  return tensor->object;
-}
 
 void publish(const char* name, TensorView view, nrt_tensor_t** out) {
   auto handle = std::make_unique<nrt_tensor>();
   handle->object = std::make_shared<Tensor>(name == nullptr ? "" : name, std::move(view));
   nrt::process().tensors.add(handle.get());
   *out = handle.release();
-}
-
-nrt::TensorSet* find_set(const nrt_tensor_set_t* set) {
-  if (set == nullptr || !nrt::process().sets.contains(set)) return nullptr;
-  return static_cast<nrt::TensorSet*>(const_cast<nrt_tensor_set_t*>(set));
-}
-
-base::Error bad_set() {
-  return error(NRT_INVALID, "The tensor set is NULL or not alive");
 }
 
 base::Status allocate(nrt::Runtime& runtime, int placement, int vnc, size_t size, const char* name,
@@ -256,6 +242,18 @@ NRT_STATUS nrt_tensor_get_device_allocation_info(const nrt_tensor_t* tensor,
     alloc_info->physical_address = view.storage->buffer.address() + view.offset;
     alloc_info->size = view.storage->buffer.size() - view.offset;
     alloc_info->hbm_index = static_cast<int>(view.storage->buffer.place().hbm);
+    return {};
+  });
+}
+
+NRT_STATUS nrt_tensor_get_lnc_index(const nrt_tensor_t* tensor, int* lnc_idx) {
+  return nrt::call(__func__, [&](nrt::Runtime&) -> base::Status {
+    auto found = find_tensor(tensor);
+    if (!found) return found.error();
+    if (lnc_idx == nullptr) return null_argument();
+    const TensorView view = (*found)->view();
+    const bool device = view.storage && view.storage->placement == nrt::Placement::kDevice;
+    *lnc_idx = device ? view.storage->vnc : -1;
     return {};
   });
 }

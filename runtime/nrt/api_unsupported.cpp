@@ -1,6 +1,6 @@
-// Exported functions of families that are Unsupported: explicit asynchronous execution, send and
-// receive, debug stream, network plug-in hooks (spec/nrt-api.md 7.8, 10.1, 11 to 13, 16). Each
-// checks the runtime's state, logs one line, and returns NRT_FAILURE.
+// Exported functions of families that are Unsupported: send and receive, debug stream, network
+// plug-in hooks (spec/nrt-api.md 7.8, 10.1, 12, 13, 16). Each checks the runtime's state, logs one
+// line, and returns NRT_FAILURE.
 #include "runtime/nrt/exports.h"
 
 #include <cstdio>
@@ -18,48 +18,6 @@ NRT_STATUS refuse(const char* function) {
 }  // namespace
 
 extern "C" {
-
-NRT_STATUS nrta_tensor_write(nrt_tensor_t*, const void*, uint64_t, uint64_t, int,
-                             nrta_error_tracker_t*, nrta_seq_t*) {
-  return refuse(__func__);
-}
-NRT_STATUS nrta_tensor_read(void*, nrt_tensor_t*, uint64_t, uint64_t, int, nrta_error_tracker_t*,
-                            nrta_seq_t*) {
-  return refuse(__func__);
-}
-NRT_STATUS nrta_tensor_copy(nrt_tensor_t*, uint64_t, nrt_tensor_t*, uint64_t, uint64_t, int,
-                            nrta_error_tracker_t*, nrta_seq_t*) {
-  return refuse(__func__);
-}
-NRT_STATUS nrta_execute_schedule(nrt_model_t*, const nrt_tensor_set_t*, nrt_tensor_set_t*, int,
-                                 nrta_error_tracker_t*, nrta_seq_t*) {
-  return refuse(__func__);
-}
-NRT_STATUS nrta_cc_prepare(nrt_cc_comm_t*, nrt_tensor_list_t*, nrt_tensor_list_t*, nrt_dtype_t,
-                           nrt_op_type_t, nrt_cc_op_type_t, nrt_cc_context_t**) {
-  return refuse(__func__);
-}
-NRT_STATUS nrta_cc_schedule(nrt_cc_context_t**, int, nrta_error_tracker_t*, nrta_seq_t*) {
-  return refuse(__func__);
-}
-NRT_STATUS nrta_is_completed(nrta_seq_t, bool*) {
-  return refuse(__func__);
-}
-NRT_STATUS nrta_get_sequence(uint32_t, nrta_xu_t, int, nrta_seq_t*) {
-  return refuse(__func__);
-}
-NRT_STATUS nrta_get_completion_handle(nrta_seq_t, int*) {
-  return refuse(__func__);
-}
-NRT_STATUS nrta_error_tracker_create(uint32_t, nrta_error_tracker_t**) {
-  return refuse(__func__);
-}
-void nrta_error_tracker_destroy(nrta_error_tracker_t* error_tracker) {
-  if (error_tracker != nullptr) (void)refuse(__func__);
-}
-NRT_STATUS nrta_error_tracker_get_list(nrta_error_tracker_t*, const nrta_error_t**, size_t*) {
-  return refuse(__func__);
-}
 
 NRT_STATUS nrt_async_sendrecv_get_max_num_communicators_per_lnc(int*) {
   return refuse(__func__);

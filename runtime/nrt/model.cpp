@@ -23,60 +23,74 @@ bool recoverable(NRT_STATUS status) {
 
 }  // namespace
 
-base::Result<std::vector<Model::Operand>> Model::operands(const TensorSet& inputs,
-                                                          const TensorSet& outputs) {
-  std::vector<Operand> list;
+Model::Model(uint32_t id, std::string name, uint64_t timeout_seconds, Core& core,
+             std::unique_ptr<LoadedProgram> program)
+    : id_(id),
+      name_(std::move(name)),
+      timeout_seconds_(timeout_seconds),
+      core_(core),
+      program_(std::move(program)),
+      tensors_(program_->neff().tensors),
+      executable_(program_->neff().executable) {
   const std::vector<neff::Variable>& variables = program_->subgraph().variables;
   for (uint32_t i = 0; i < variables.size(); ++i) {
     const neff::Variable& variable = variables[i];
     const bool input = variable.type == neff::VariableType::kInput;
     if (!input && variable.type != neff::VariableType::kOutput) continue;
+    io_.push_back({i, input, variable.name, variable.size});
+  }
+}
+
+base::Error Model::unloaded() const {
+  return error(NRT_INVALID_HANDLE, "The model was unloaded");
+}
+
+base::Result<Model::Operands> Model::take(const TensorSet& inputs, const TensorSet& outputs) const {
+  if (!loaded_) return unloaded();
+  if (!executable_) {
+    return error(NRT_INVALID,
+                 "The NEFF's instructions are not in an encoding that this runtime executes");
+  }
+  Operands list;
+  list.reserve(io_.size());
+  for (const Io& io : io_) {
     TensorSet::Entry entry;
-    const bool found = (input ? inputs : outputs).find(variable.name, &entry);
+    const bool found = (io.input ? inputs : outputs).find(io.name, &entry);
     const std::shared_ptr<Tensor> tensor = found ? entry.tensor.lock() : nullptr;
     if (!tensor) {
-      return error(NRT_INVALID, std::string(input ? "Input" : "Output") + " tensor " +
-                                    variable.name + " is missing from the tensor set");
+      return error(NRT_INVALID, std::string(io.input ? "Input" : "Output") + " tensor " + io.name +
+                                    " is missing from the tensor set");
     }
     Operand operand;
-    operand.variable = i;
-    operand.input = input;
+    operand.variable = io.variable;
+    operand.input = io.input;
     operand.view = tensor->view();
-    if (operand.view.storage && operand.view.size != variable.size) {
-      return error(NRT_INVALID, "Tensor " + variable.name + " has " +
-                                    std::to_string(operand.view.size) +
-                                    " bytes, the model expects " + std::to_string(variable.size));
+    if (operand.view.storage && operand.view.size != io.size) {
+      return error(NRT_INVALID, "Tensor " + io.name + " has " + std::to_string(operand.view.size) +
+                                    " bytes, the model expects " + std::to_string(io.size));
     }
-    if (base::Status s = locate(&operand); !s.ok()) return s.error();
-    list.push_back(operand);
+    if (base::Status s = locate(io, &operand); !s.ok()) return s.error();
+    list.push_back(std::move(operand));
+  }
+  if (core_.unusable) {
+    return error(NRT_EXEC_UNIT_UNRECOVERABLE,
+                 "The core is in an undefined state after an earlier error");
   }
   return list;
 }
 
-// Device address of a tensor; ordinary memory gets a staging buffer.
-base::Status Model::locate(Operand* operand) {
-  const std::string& name = program_->subgraph().variables[operand->variable].name;
+// Device address of a tensor; ordinary memory has none.
+base::Status Model::locate(const Io& io, Operand* operand) const {
   if (!operand->view.storage || !operand->view.storage->usable()) {
-    return error(NRT_EXEC_BAD_INPUT, "Tensor " + name + " has no storage");
+    return error(NRT_EXEC_BAD_INPUT, "Tensor " + io.name + " has no storage");
   }
   const Storage& storage = *operand->view.storage;
-  if (storage.placement == Placement::kVirtual) {
-    DeviceBuffer& staging = staging_[operand->variable];
-    if (staging.size() < operand->view.size) {
-      auto buffer = DeviceBuffer::allocate(core_.device_ptr(), operand->view.size,
-                                           core_.place(NEURON_MEMALLOC_TYPE_TENSORS_DEVICE));
-      if (!buffer) return buffer.error();
-      staging = std::move(*buffer);
-    }
-    operand->staging = &staging;
-    operand->address = staging.address();
-    return {};
-  }
+  if (storage.placement == Placement::kVirtual) return {};
   const bool reachable =
       storage.buffer.device() == core_.device_ptr() &&
       (storage.placement == Placement::kHost || storage.buffer.place().hbm == core_.hbm());
   if (!reachable) {
-    return error(NRT_EXEC_BAD_INPUT, "Tensor " + name +
+    return error(NRT_EXEC_BAD_INPUT, "Tensor " + io.name +
                                          " is not in the memory of its model, expected HBM " +
                                          std::to_string(core_.hbm()) + " of ND " +
                                          std::to_string(core_.device().index()));
@@ -85,7 +99,24 @@ base::Status Model::locate(Operand* operand) {
   return {};
 }
 
-base::Status Model::ensure_ready(const std::vector<Operand>& operands) {
+// Gives ordinary memory a buffer on the device.
+base::Status Model::stage(Operands* operands) {
+  for (Operand& operand : *operands) {
+    if (operand.view.storage->placement != Placement::kVirtual) continue;
+    DeviceBuffer& staging = staging_[operand.variable];
+    if (staging.size() < operand.view.size) {
+      auto buffer = DeviceBuffer::allocate(core_.device_ptr(), operand.view.size,
+                                           core_.place(NEURON_MEMALLOC_TYPE_TENSORS_DEVICE));
+      if (!buffer) return buffer.error();
+      staging = std::move(*buffer);
+    }
+    operand.staging = &staging;
+    operand.address = staging.address();
+  }
+  return {};
+}
+
+base::Status Model::ensure_ready(const Operands& operands) {
   std::vector<LoadedProgram::Binding> bindings;
   for (const Operand& operand : operands) bindings.push_back({operand.variable, operand.address});
   if (base::Status s = program_->bind(bindings); !s.ok()) return s;
@@ -93,7 +124,7 @@ base::Status Model::ensure_ready(const std::vector<Operand>& operands) {
   return program_->activate();
 }
 
-base::Status Model::run_once(const std::vector<Operand>& operands) {
+base::Status Model::run_once(const Operands& operands, uint64_t sequence) {
   for (const Operand& operand : operands) {
     if (operand.staging == nullptr || !operand.input) continue;
     const Storage& storage = *operand.view.storage;
@@ -111,7 +142,8 @@ base::Status Model::run_once(const std::vector<Operand>& operands) {
         static_cast<unsigned long long>(options.exec_id), name_.c_str(), what);
   };
   note("starts");
-  const ExecutionOutcome outcome = nrt::execute(*program_, options);
+  ExecutionOutcome outcome = nrt::execute(*program_, options);
+  outcome.events.seq_id = sequence;
   note("ends");
   sys_trace().add(outcome.events, name_, outcome.status.ok());
   if (!outcome.status.ok()) {
@@ -134,7 +166,7 @@ base::Status Model::run_once(const std::vector<Operand>& operands) {
 }
 
 // Outputs of one iteration become inputs of the next where the NEFF pairs them.
-base::Status Model::feed_back(const std::vector<Operand>& operands) {
+base::Status Model::feed_back(const Operands& operands) {
   const auto find = [&](const std::string& name, bool input) -> const Operand* {
     for (const Operand& o : operands) {
       if (o.input == input && program_->subgraph().variables[o.variable].name == name) return &o;
@@ -156,26 +188,21 @@ base::Status Model::feed_back(const std::vector<Operand>& operands) {
   return {};
 }
 
-base::Status Model::execute(const TensorSet& inputs, const TensorSet& outputs, int repeat) {
+base::Status Model::execute(Operands operands, int repeat, uint64_t sequence) {
   if (repeat <= 0) return error(NRT_INVALID, "The repeat count must be positive");
   const std::lock_guard<std::mutex> lock(core_.mutex());
-  if (!program_) return error(NRT_INVALID_HANDLE, "The model was unloaded");
-  if (!program_->neff().executable) {
-    return error(NRT_INVALID,
-                 "The NEFF's instructions are not in an encoding that this runtime executes");
-  }
-  auto list = operands(inputs, outputs);
-  if (!list) return list.error();
+  if (!program_) return unloaded();
   if (core_.unusable) {
     return error(NRT_EXEC_UNIT_UNRECOVERABLE,
                  "The core is in an undefined state after an earlier error");
   }
-  if (base::Status s = ensure_ready(*list); !s.ok()) return s;
+  if (base::Status s = stage(&operands); !s.ok()) return s;
+  if (base::Status s = ensure_ready(operands); !s.ok()) return s;
   for (int i = 0; i < repeat; ++i) {
     if (i > 0) {
-      if (base::Status s = feed_back(*list); !s.ok()) return s;
+      if (base::Status s = feed_back(operands); !s.ok()) return s;
     }
-    const base::Status s = run_once(*list);
+    const base::Status s = run_once(operands, sequence);
     core_.device().count_status(core_.nc(), s.ok() ? NRT_SUCCESS : status_of(s.error()));
     if (!s.ok()) {
       log(LogLevel::kError, Component::kNmgr, "dlr_infer",
@@ -189,6 +216,7 @@ base::Status Model::execute(const TensorSet& inputs, const TensorSet& outputs, i
 
 void Model::unload() {
   const std::lock_guard<std::mutex> lock(core_.mutex());
+  loaded_ = false;
   if (program_) --core_.loaded_models;
   staging_.clear();
   program_.reset();

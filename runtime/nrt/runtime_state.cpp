@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <memory>
 
 #include "driver/ndl/ndl.h"
@@ -19,6 +20,8 @@ namespace {
 constexpr uint32_t kCompatibilityV2 = 7;
 constexpr uint32_t kCompatibilityV3 = 11;
 constexpr uint32_t kDriverCores = 512;  // spec/ndl-api.md 3.9
+// An asynchronous request that takes longer when the runtime is closed must not wait for anything.
+constexpr std::chrono::seconds kPatienceAtClose{5};
 
 base::Status check_driver() {
   ndl_version_info_t version{};
@@ -63,9 +66,35 @@ NRT_STATUS gate(const Process& p) {
 NRT_STATUS report(const char* function, const base::Error& e) {
   const NRT_STATUS status = status_of(e);
   const char* kind = e.fault == base::Fault::kUnsupported ? "Unsupported: " : "";
-  log(LogLevel::kError, Component::kNrt, function, "%s%s (status %d %s)", kind, e.message().c_str(),
+  // A full queue is how callers are held back, again and again: no failure to tell people.
+  const LogLevel level = status == NRT_QUEUE_FULL ? LogLevel::kDebug : LogLevel::kError;
+  log(level, Component::kNrt, function, "%s%s (status %d %s)", kind, e.message().c_str(),
       static_cast<int>(status), status_text(status));
   return status;
+}
+
+base::Result<std::shared_ptr<Tensor>> find_tensor(const nrt_tensor_t* tensor) {
+  if (tensor == nullptr) return null_argument();
+  if (!process().tensors.contains(tensor)) {
+    return error(NRT_INVALID, "The tensor handle is not alive");
+  }
+  return tensor->object;
+}
+
+base::Result<std::shared_ptr<Model>> find_model(const nrt_model_t* model) {
+  if (model == nullptr || !process().models.contains(model)) {
+    return error(NRT_INVALID_HANDLE, "The model handle is NULL or not alive");
+  }
+  return model->object;
+}
+
+TensorSet* find_set(const nrt_tensor_set_t* set) {
+  if (set == nullptr || !process().sets.contains(set)) return nullptr;
+  return static_cast<TensorSet*>(const_cast<nrt_tensor_set_t*>(set));
+}
+
+base::Error bad_set() {
+  return error(NRT_INVALID, "A tensor set is NULL or not alive");
 }
 
 base::Result<contract::AddressMap> instance_map() {
@@ -107,10 +136,12 @@ base::Result<std::unique_ptr<Runtime>> Runtime::start() {
                     &Runtime::reset_cores, &Runtime::bring_up_cores}) {
     if (base::Status s = (runtime.get()->*step)(); !s.ok()) return s.error();
   }
+  runtime->async_ = std::make_unique<AsyncUnits>(runtime->core_count());
   return runtime;
 }
 
 Runtime::~Runtime() {
+  if (async_) async_->close(kPatienceAtClose, [this] { stop_waiting(); });
   for (const std::weak_ptr<Model>& entry : models_) {
     if (const std::shared_ptr<Model> model = entry.lock()) model->unload();
   }
@@ -324,7 +355,7 @@ base::Result<std::shared_ptr<Communicator>> Runtime::communicator(Core& core, ui
                      "; another world on the same core is not supported",
                  base::Fault::kUnsupported);
   }
-  auto made = Communicator::create(position_of(core), rank, world);
+  auto made = Communicator::create(position_of(core), rank, world, core_count());
   if (!made) return made.error();
   held = *made;
   return held;

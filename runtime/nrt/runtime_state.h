@@ -15,6 +15,7 @@
 #include "runtime/exec/core.h"
 #include "runtime/exec/device.h"
 #include "runtime/load/communicator.h"
+#include "runtime/nrt/async.h"
 #include "runtime/nrt/environment.h"
 #include "runtime/nrt/handles.h"
 #include "runtime/nrt/log.h"
@@ -34,6 +35,7 @@ class Runtime {
   base::Result<Core*> core(int64_t vnc);
   uint32_t core_count() const { return static_cast<uint32_t>(cores_.size()); }
   Device* device(int index);
+  AsyncUnits& async() { return *async_; }
   const contract::AddressMap& map() const { return devices_.front()->map(); }
 
   base::Result<std::shared_ptr<Model>> load(base::ConstByteSpan file, int32_t vnc,
@@ -71,6 +73,7 @@ class Runtime {
   std::unordered_map<uint32_t, std::shared_ptr<Communicator>> communicators_;  // by vnc
   std::vector<std::weak_ptr<Model>> models_;
   uint32_t next_model_ = 1001;  // spec/nrt-api.md 19.4
+  std::unique_ptr<AsyncUnits> async_;
 };
 
 // Logical cores of the instance, without a running runtime.
@@ -128,6 +131,13 @@ NRT_STATUS call_always(const char* function, Body&& body) {
     return report(function, error(NRT_FAILURE, "Unexpected failure", base::Fault::kInternal));
   }
 }
+
+// What a handle stands for; errors carry the status of spec/nrt-api.md 7 to 9 for one that is NULL
+// or not alive. find_set() gives null, bad_set() is the error for it.
+base::Result<std::shared_ptr<Tensor>> find_tensor(const nrt_tensor_t* tensor);
+base::Result<std::shared_ptr<Model>> find_model(const nrt_model_t* model);
+TensorSet* find_set(const nrt_tensor_set_t* set);
+base::Error bad_set();
 
 inline base::Error null_argument() {
   return error(NRT_INVALID, "A required pointer is NULL");

@@ -50,6 +50,7 @@ std::string device_data(const DeviceEvents& events, const DeviceSpan& span, uint
   std::string out = "\"nc_timestamp_ns\": " + std::to_string(ps / kPsPerNs);
   out += number("nc_timestamp_ps", ps) + number("exec_id", events.exec_id);
   out += number("model_id", events.model_id);
+  if (events.seq_id != 0) out += number("seq_id", events.seq_id);
   out += ", \"model_name\": " + quoted(model);
   if (span.op_index >= 0) {
     out += number("op_index", static_cast<uint64_t>(span.op_index));
@@ -147,14 +148,15 @@ void SysTrace::add(const DeviceEvents& events, const std::string& model, bool su
 }
 
 void SysTrace::add_host(uint32_t vnc, const char* type, uint64_t start_ns, uint64_t stop_ns,
-                        int status) {
+                        int status, uint64_t sequence) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!active_ || !config_.captures(vnc, type)) return;
   const uint64_t id = next_id_++;
   for (const bool start : {true, false}) {
     push(vnc, head(type, start ? "start" : "stop", id, vnc, -1) +
                   "\"cpu_timestamp_ns\": " + std::to_string(start ? start_ns : stop_ns) +
-                  number("status", static_cast<uint64_t>(status)) + "}}");
+                  number("status", static_cast<uint64_t>(status)) +
+                  (sequence != 0 ? number("seq_id", sequence) : "") + "}}");
   }
 }
 

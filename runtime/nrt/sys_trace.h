@@ -44,8 +44,9 @@ class SysTrace {
 
   // Device events of one execution.
   void add(const DeviceEvents& events, const std::string& model, bool success);
-  // A host activity, in nanoseconds of the realtime clock.
-  void add_host(uint32_t vnc, const char* type, uint64_t start_ns, uint64_t stop_ns, int status);
+  // A host activity, in nanoseconds of the realtime clock. `sequence`: of an asynchronous request.
+  void add_host(uint32_t vnc, const char* type, uint64_t start_ns, uint64_t stop_ns, int status,
+                uint64_t sequence = 0);
 
   base::Result<std::string> fetch(const FetchOptions& options);
 

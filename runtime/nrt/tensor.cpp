@@ -42,6 +42,7 @@ base::Result<TensorView> allocate_tensor(Placement placement, Core* core, uint64
     storage->host = storage->owned.data();
     return TensorView{storage, 0, size};
   }
+  storage->vnc = static_cast<int>(core->vnc());
   MemoryPlace place = core->place(NEURON_MEMALLOC_TYPE_TENSORS_DEVICE);
   if (placement == Placement::kHost) {
     if (size > kHostLimit) {
@@ -102,10 +103,24 @@ base::Status fill_tensor(const TensorView& view, uint64_t offset, uint8_t value,
   return {};
 }
 
-base::Status copy_tensor(const TensorView& from, uint64_t from_offset, const TensorView& to,
-                         uint64_t to_offset, uint64_t size) {
+base::Status check_copy(const TensorView& from, uint64_t from_offset, const TensorView& to,
+                        uint64_t to_offset, uint64_t size) {
   if (base::Status s = check_range(from, from_offset, size); !s.ok()) return s;
   if (base::Status s = check_range(to, to_offset, size); !s.ok()) return s;
+  const Storage& source = *from.storage;
+  const Storage& target = *to.storage;
+  const bool same_memory = source.host != nullptr || target.host != nullptr ||
+                           (source.buffer.device() == target.buffer.device() &&
+                            source.buffer.place().hbm == target.buffer.place().hbm);
+  if (!same_memory && size != 0) {
+    return error(NRT_INVALID, "Device tensors of different cores cannot be copied directly");
+  }
+  return {};
+}
+
+base::Status copy_tensor(const TensorView& from, uint64_t from_offset, const TensorView& to,
+                         uint64_t to_offset, uint64_t size) {
+  if (base::Status s = check_copy(from, from_offset, to, to_offset, size); !s.ok()) return s;
   if (size == 0) return {};
   Storage& source = *from.storage;
   Storage& target = *to.storage;
@@ -117,11 +132,6 @@ base::Status copy_tensor(const TensorView& from, uint64_t from_offset, const Ten
   }
   if (source.host != nullptr) return target.buffer.write(write, {source.host + read, size});
   if (target.host != nullptr) return source.buffer.read(read, {target.host + write, size});
-  const bool same_memory = source.buffer.device() == target.buffer.device() &&
-                           source.buffer.place().hbm == target.buffer.place().hbm;
-  if (!same_memory) {
-    return error(NRT_INVALID, "Device tensors of different cores cannot be copied directly");
-  }
   if (&source == &target) return move_on_device(&source, read, write, size);
   return copy(source.buffer, read, target.buffer, write, size);
 }

@@ -21,6 +21,7 @@ enum class Placement { kDevice, kHost, kVirtual };
 
 struct Storage {
   Placement placement = Placement::kVirtual;
+  int vnc = -1;  // core it was allocated for, -1: process memory
   uint64_t size = 0;
   DeviceBuffer buffer;         // kDevice, kHost
   std::vector<uint8_t> owned;  // kVirtual, allocated here
@@ -92,6 +93,9 @@ base::Status check_range(const TensorView& view, uint64_t offset, uint64_t size)
 base::Status read_tensor(const TensorView& view, uint64_t offset, base::ByteSpan to);
 base::Status write_tensor(const TensorView& view, uint64_t offset, base::ConstByteSpan from);
 base::Status fill_tensor(const TensorView& view, uint64_t offset, uint8_t value, uint64_t size);
+// What copy_tensor() refuses.
+base::Status check_copy(const TensorView& from, uint64_t from_offset, const TensorView& to,
+                        uint64_t to_offset, uint64_t size);
 base::Status copy_tensor(const TensorView& from, uint64_t from_offset, const TensorView& to,
                          uint64_t to_offset, uint64_t size);
 
