@@ -1,5 +1,5 @@
-// Exported functions of families that are Unsupported: send and receive, debug stream, network
-// plug-in hooks (spec/nrt-api.md 7.8, 10.1, 12, 13, 16). Each checks the runtime's state, logs one
+// Exported functions of families that are Unsupported: debug stream, network plug-in hooks
+// (spec/nrt-api.md 7.8, 10.1, 13, 16). Each checks the runtime's state, logs one
 // line, and returns NRT_FAILURE.
 #include "runtime/nrt/exports.h"
 
@@ -18,42 +18,6 @@ NRT_STATUS refuse(const char* function) {
 }  // namespace
 
 extern "C" {
-
-NRT_STATUS nrt_async_sendrecv_get_max_num_communicators_per_lnc(int*) {
-  return refuse(__func__);
-}
-NRT_STATUS nrt_async_sendrecv_get_max_num_pending_request(int*) {
-  return refuse(__func__);
-}
-NRT_STATUS nrt_async_sendrecv_init(int) {
-  return refuse(__func__);
-}
-NRT_STATUS nrt_async_sendrecv_close(int) {
-  return refuse(__func__);
-}
-NRT_STATUS nrt_async_sendrecv_connect(const char*, int, int, nrt_async_sendrecv_comm_t**) {
-  return refuse(__func__);
-}
-NRT_STATUS nrt_async_sendrecv_accept(const char*, int, int, nrt_async_sendrecv_comm_t**) {
-  return refuse(__func__);
-}
-NRT_STATUS nrt_async_sendrecv_test_comm(nrt_async_sendrecv_comm_t*, bool*) {
-  return refuse(__func__);
-}
-NRT_STATUS nrt_async_sendrecv_send_tensor(nrt_tensor_t*, size_t, size_t, nrt_async_sendrecv_comm_t*,
-                                          nrt_async_sendrecv_request_t**) {
-  return refuse(__func__);
-}
-NRT_STATUS nrt_async_sendrecv_recv_tensor(nrt_tensor_t*, size_t, size_t, nrt_async_sendrecv_comm_t*,
-                                          nrt_async_sendrecv_request_t**) {
-  return refuse(__func__);
-}
-NRT_STATUS nrt_async_sendrecv_test_request(nrt_async_sendrecv_request_t*, bool*, size_t*) {
-  return refuse(__func__);
-}
-NRT_STATUS nrt_async_sendrecv_flush(int) {
-  return refuse(__func__);
-}
 
 NRT_STATUS nrt_debug_client_connect(int, int*) {
   return refuse(__func__);

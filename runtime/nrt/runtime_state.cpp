@@ -11,6 +11,7 @@
 #include "runtime/exec/host.h"
 #include "runtime/load/program_listing.h"
 #include "runtime/nrt/environment.h"
+#include "runtime/nrt/send_receive.h"
 #include "runtime/nrt/sys_trace.h"
 
 namespace nrt {
@@ -137,6 +138,11 @@ base::Result<std::unique_ptr<Runtime>> Runtime::start() {
     if (base::Status s = (runtime.get()->*step)(); !s.ok()) return s.error();
   }
   runtime->async_ = std::make_unique<AsyncUnits>(runtime->core_count());
+  PeerLimits peers;
+  peers.port = static_cast<uint16_t>(
+      environment_number("NEURON_RT_ASYNC_SENDRECV_BOOTSTRAP_PORT", peers.port, UINT16_MAX));
+  runtime->send_receive_ =
+      std::make_unique<SendReceive>(runtime->first_core_, runtime->core_count(), peers);
   return runtime;
 }
 
@@ -145,6 +151,7 @@ Runtime::~Runtime() {
   for (const std::weak_ptr<Model>& entry : models_) {
     if (const std::shared_ptr<Model> model = entry.lock()) model->unload();
   }
+  send_receive_.reset();
   communicators_.clear();
   cores_.clear();
   for (const std::shared_ptr<Device>& device : devices_) device->close();

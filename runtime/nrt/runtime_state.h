@@ -24,6 +24,8 @@
 
 namespace nrt {
 
+class SendReceive;
+
 // What exists between nrt_init and nrt_close.
 class Runtime {
  public:
@@ -36,6 +38,7 @@ class Runtime {
   uint32_t core_count() const { return static_cast<uint32_t>(cores_.size()); }
   Device* device(int index);
   AsyncUnits& async() { return *async_; }
+  SendReceive& send_receive() { return *send_receive_; }
   const contract::AddressMap& map() const { return devices_.front()->map(); }
 
   base::Result<std::shared_ptr<Model>> load(base::ConstByteSpan file, int32_t vnc,
@@ -74,6 +77,7 @@ class Runtime {
   std::vector<std::weak_ptr<Model>> models_;
   uint32_t next_model_ = 1001;  // spec/nrt-api.md 19.4
   std::unique_ptr<AsyncUnits> async_;
+  std::unique_ptr<SendReceive> send_receive_;
 };
 
 // Logical cores of the instance, without a running runtime.
