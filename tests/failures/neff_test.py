@@ -164,7 +164,7 @@ class DamagedNeff(FailureTest):
 
     def test_descriptor_outside_memory(self):
         """No file can hold one; a runtime with a defect could build it."""
-        bent = 'LD_PRELOAD="$LD_PRELOAD $0" exec "$@"'
+        bent = 'LD_PRELOAD="$0 $LD_PRELOAD" exec "$@"'
         for half in ("tx", "rx"):
             for address in ("0x7ffff0000000", "0xfffffffffff00"):
                 with self.subTest(half=half, address=address):

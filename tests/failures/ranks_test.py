@@ -74,7 +74,7 @@ class RanksTest(FailureTest):
 
     def preloaded(self, library, file, world, first, count, port, executions=2, **variables):
         """The same with a library of tests/failures in front of the runtime's."""
-        return Staged(self, "f", ("sh", "-c", 'LD_PRELOAD="$LD_PRELOAD $0" exec "$@"',
+        return Staged(self, "f", ("sh", "-c", 'LD_PRELOAD="$0 $LD_PRELOAD" exec "$@"',
                                   BIN / f"client/lib{library}.so", STAGED, file, world, first,
                                   count, executions), first, count, port, variables)
 

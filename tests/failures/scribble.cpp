@@ -1,19 +1,23 @@
-/* Preloaded in front of libnrt: a rank that writes garbage over what is its own on a Trainium1
- * device, as a defect of a runtime might, while its second execution is under way: program memory,
- * operation table and semaphores of its CC-cores, semaphores and engine registers of its core, and
- * its DMA rings, as far as the driver lets it. SCRIBBLE_CORE is the core's number on its device,
- * SCRIBBLE_DEVICE the device, SCRIBBLE_SEED what the garbage depends on, SCRIBBLE_WHAT a string of
- * the letters p (programs), o (operations), c (CC-core semaphores), s (semaphores), e (engines),
- * r (rings). With SCRIBBLE_FLIP one bit of every eighth word changes, but for rings. */
+/* Preloaded in front of libnrt and the shim: a rank that writes garbage over what is its own on a
+ * Trainium1 device, as a defect of a runtime might, while its second execution is under way:
+ * program memory, operation table and semaphores of its CC-cores, semaphores and engine registers
+ * of its core, and its DMA rings, as far as the driver lets it. SCRIBBLE_CORE is the core's number
+ * on its device, SCRIBBLE_DEVICE the device, SCRIBBLE_SEED what the garbage depends on,
+ * SCRIBBLE_WHAT a string of the letters p (programs), o (operations), c (CC-core semaphores), s
+ * (semaphores), e (engines), r (rings). With SCRIBBLE_FLIP one bit of every eighth word changes,
+ * but for rings. */
 #include <dlfcn.h>
 #include <ndl/ndl.h>
 #include <nrt/nrt.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "tests/failures/driver_calls.h"
 
 /* spec/hw-registers.md 2.2 and docs/hardware-contract.md 5: offsets in the register BAR. */
 static const uint64_t kCore = 0x04000000, kCcCores = 0x10000000, kCcWindow = 0x400000;
@@ -21,10 +25,10 @@ static const uint64_t kPrograms = 0x10000, kOperations = 0x4000, kSet = 0x1400;
 static const uint64_t kSemaphores = 0x02700000, kEngines = 0x02600000, kEngineStride = 0x10000;
 enum { kCcPerCore = 3, kRings = 64, kWords = 256 };
 
-typedef int (*copy_descriptors)(uint64_t, void*, uint64_t, uint32_t, enum neuron_dma_queue_type);
 static struct ring {
-  uint64_t memory;
-  enum neuron_dma_queue_type type;
+  int fd;
+  uint64_t memory; /* the driver's handle */
+  uint32_t type;
 } rings[kRings];
 static unsigned ring_count, executions;
 static uint64_t state;
@@ -54,12 +58,15 @@ static void fill(ndl_device_t* device, uint64_t at, uint32_t words) {
 }
 
 static void fill_rings(void) {
-  copy_descriptors next;
-  *(void**)&next = dlsym(RTLD_NEXT, "ndl_dma_copy_descriptors");
   for (unsigned r = 0; r < ring_count && r < kRings; ++r) {
     uint32_t words[4 * 16];
     for (unsigned i = 0; i < sizeof words / sizeof *words; ++i) words[i] = garbage();
-    next(rings[r].memory, words, 0, 16, rings[r].type);
+    driver::uapi::dma_copy_descriptors64 request = {};
+    request.mem_handle = rings[r].memory;
+    request.buffer = (uint64_t)words;
+    request.num_descs = 16;
+    request.queue_type = rings[r].type;
+    failures::next_ioctl(rings[r].fd, driver::uapi::kDmaCopyDescriptors64, &request);
   }
 }
 
@@ -86,15 +93,20 @@ static void* scribble(void* unused) {
   return unused;
 }
 
-int ndl_dma_copy_descriptors(uint64_t memory, void* buffer, uint64_t offset, uint32_t count,
-                             enum neuron_dma_queue_type type) {
-  copy_descriptors next;
-  *(void**)&next = dlsym(RTLD_NEXT, "ndl_dma_copy_descriptors");
-  if (ring_count < kRings) rings[ring_count++] = (struct ring){memory, type};
-  return next(memory, buffer, offset, count, type);
+extern "C" int ioctl(int fd, unsigned long request, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, request);
+  void* argument = va_arg(arguments, void*);
+  va_end(arguments);
+  if ((uint32_t)request == driver::uapi::kDmaCopyDescriptors64 && ring_count < kRings) {
+    const auto* asked = (const driver::uapi::dma_copy_descriptors64*)argument;
+    rings[ring_count++] = ring{fd, asked->mem_handle, asked->queue_type};
+  }
+  return failures::next_ioctl(fd, request, argument);
 }
 
-NRT_STATUS nrt_execute(nrt_model_t* model, const nrt_tensor_set_t* in, nrt_tensor_set_t* out) {
+extern "C" NRT_STATUS nrt_execute(nrt_model_t* model, const nrt_tensor_set_t* in,
+                                  nrt_tensor_set_t* out) {
   NRT_STATUS (*next)(nrt_model_t*, const nrt_tensor_set_t*, nrt_tensor_set_t*);
   *(void**)&next = dlsym(RTLD_NEXT, "nrt_execute");
   pthread_t thread;
