@@ -217,11 +217,15 @@ void TensorAccess::read(uint32_t lane, uint32_t* to) const {
   switch (type_) {
     case isa::DataType::kInt8:
       return widen<int8_t>(bytes, to, elements());
-    case isa::DataType::kUint8:
-      return widen<uint8_t>(bytes, to, elements());
     case isa::DataType::kInt16:
       return widen<int16_t>(bytes, to, elements());
-    case isa::DataType::kUint16:
+    default:
+      break;
+  }
+  switch (bytes_) {  // what is no integer: its bits
+    case 1:
+      return widen<uint8_t>(bytes, to, elements());
+    case 2:
       return widen<uint16_t>(bytes, to, elements());
     default:
       return widen<uint32_t>(bytes, to, elements());

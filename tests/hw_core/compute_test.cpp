@@ -328,6 +328,12 @@ TEST_F(Compute, RegistersAndMemory) {
       "REGISTER_ALU op=ADD dst=r5 a=r4 b=12\n"
       "REGISTER_STORE dst=int32@16+r5[1][1] src=r4 partitions=0..0");
   EXPECT_EQ(get<int32_t>(0, 23, 1), std::vector<int32_t>{-5});
+  put<uint16_t>(0, 8, {0x3F80, 0xFFFF});
+  run("sp",
+      "REGISTER_LOAD dst=r4 src=bf16@8[1][1] partitions=0..0\n"
+      "REGISTER_LOAD dst=r6 src=fp8e5@9[1][1] partitions=0..0");
+  EXPECT_EQ(bench_.get(contract::kSp, contract::engine::kRegister + 4 * 4), 0x3F80u);
+  EXPECT_EQ(bench_.get(contract::kSp, contract::engine::kRegister + 6 * 4), 0x3Fu);
 }
 
 TEST_F(ComputeV2, WhatOlderGenerationsLack) {
